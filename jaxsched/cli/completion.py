@@ -61,9 +61,9 @@ def _workloads(ctx: typer.Context) -> Iterable[str]:
 
 def _rules(ctx: typer.Context) -> Iterable[str]:
     del ctx
-    from jaxsched.trace_replay import POLICIES
+    from jaxsched.trace_replay import FURTHER, POLICIES
 
-    return POLICIES
+    return {**POLICIES, **FURTHER}
 
 
 def _with_commas(complete: Complete) -> Complete:

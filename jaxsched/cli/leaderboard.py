@@ -71,7 +71,7 @@ FirstJobs = Annotated[
 Cluster = Annotated[
     str | None,
     typer.Option(
-        help="The cluster, servers x GPUs of each, such as 40x8.",
+        help="The cluster, servers x GPUs of each, such as 40x8 or 16x2,20x8.",
         show_default="as large as --load asks for",
         rich_help_panel=TRACES,
     ),
@@ -228,7 +228,7 @@ def leaderboard(
         names=workloads,
         traces=trace or (),
         load=load,
-        servers=None if servers is None else read_servers(servers),
+        servers=None if servers is None else read_servers(servers, mixed=True),
         reading=tuple((name, value) for name, value in reading.items() if value is not None),
         loads=swept,
     )

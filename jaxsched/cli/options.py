@@ -132,7 +132,7 @@ ServersOption = Annotated[
     typer.Option(
         "--servers",
         metavar="NxM",
-        help="Cluster: N servers of M GPUs each, such as 40x8.",
+        help="Cluster: N servers of M GPUs each, such as 40x8, or 16x2,20x8 where they differ.",
         show_default="the system's own",
         rich_help_panel=ENVIRONMENT,
     ),
@@ -244,7 +244,7 @@ def environment_changes(
     present = present_settings(settings, former, system.networks.aliases)
     if servers is None:
         return present
-    sizes = environment_settings(system.environment.of_servers(*read_servers(servers)))
+    sizes = environment_settings(system.environment.of_servers(*read_servers(servers, mixed=True)))
     paths = {size.partition("=")[0] for size in sizes}
     twice = next((one for one in present if one.partition("=")[0].strip() in paths), None)
     if twice is not None:

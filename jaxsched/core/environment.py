@@ -249,12 +249,24 @@ class Environment(ABC):
         return (options.gpus_per_server,) * options.num_servers
 
     @classmethod
-    def of_servers(cls, num_servers: int, gpus_per_server: int) -> dict[str, Any]:
+    def of_servers(
+        cls, num_servers: int, gpus_per_server: int, kinds: tuple[Any, ...] = ()
+    ) -> dict[str, Any]:
         """The options of a cluster of so many servers.
+
+        Args:
+          num_servers: servers.
+          gpus_per_server: GPUs of each; where they differ, of the largest.
+          kinds: servers by their size (``jaxsched.jobs.servers.Kind``), where they differ.
 
         Raises:
           JaxschedError: the options cannot say so.
         """
+        if kinds:
+            raise JaxschedError(
+                f"{cls.name}: its environment has no servers of different sizes; accepted: "
+                "servers x GPUs of each, such as 40x8"
+            )
         options: Any = cls
         known = [option.name for option in fields(options)]
         if not set(known) >= _SERVERS:

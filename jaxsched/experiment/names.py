@@ -46,7 +46,9 @@ def changes_of(
     Raises:
       JaxschedError: no size, the system cannot have it, or an option says it, too.
     """
-    sizes = {} if servers is None else system.environment.of_servers(*read_servers(servers))
+    sizes = (
+        {} if servers is None else system.environment.of_servers(*read_servers(servers, mixed=True))
+    )
     paths = {path.removeprefix("env.") for path in settings or {} if path.startswith("env.")}
     twice = sizes.keys() & (options.keys() | paths)
     if twice:

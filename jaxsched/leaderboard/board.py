@@ -98,7 +98,7 @@ class Standings:
       num_measured: jobs in the window.
       num_draws: how often it was drawn.
       num_servers: servers of the cluster.
-      gpus_per_server: GPUs of each.
+      gpus_per_server: GPUs of each; where they differ, of the largest.
       digest: of the trace, of the first draw.
       notes: what was changed in it (in the first draw), and which policies cannot be played on it.
       waiting: mean number of jobs that wait, by quarter of the window, under the reference policy,
@@ -109,6 +109,7 @@ class Standings:
       reference: the policy that others are compared with.
       seconds: processor time that all this took.
       standings: the policies, in the order given.
+      servers: the cluster as it was typed, where servers differ; else None.
     """
 
     workload: str
@@ -128,6 +129,12 @@ class Standings:
     reference: str
     seconds: float
     standings: tuple[Standing, ...]
+    servers: str | None = None
+
+    @property
+    def size(self) -> str:
+        """The servers in words, ``40 x 8`` where they are alike."""
+        return self.servers or f"{self.num_servers} x {self.gpus_per_server}"
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; ``from_json`` reads them back."""
@@ -136,7 +143,8 @@ class Standings:
             for row in self.standings
         ]
         lists = {"notes": list(self.notes), "waiting": list(self.waiting)}
-        return {**vars(self), **lists, "standings": rows}
+        found = {**vars(self), **lists, "standings": rows}
+        return found if self.servers else {k: v for k, v in found.items() if k != "servers"}
 
     @staticmethod
     def from_json(values: Mapping[str, Any]) -> "Standings":
@@ -244,6 +252,7 @@ def play(
         reference=reference.name,
         seconds=time.process_time() - began,
         standings=tuple(rows),
+        servers=str(first.cluster.servers) if first.cluster.kinds else None,
     )
 
 
@@ -269,14 +278,20 @@ def _players(first: Prepared, entries: Sequence[Entry]) -> tuple[list[Entry], li
 def _measures(
     prepared: Prepared, kinds: set[Locality], iterations: int
 ) -> tuple[Window, dict[Locality, LowerBounds]]:
-    """The window of a draw and the bounds of the jobs in it; equal ones are found once."""
+    """The window of a draw and the bounds of the jobs in it; equal ones are found once.
+
+    Where servers differ, bounds are those of one pool of all GPUs, which any schedule keeps.
+    """
     window = window_of(prepared.table)
     jobs = prepared.table.window(window.first, window.stop - window.first)
     cluster = prepared.cluster
+    servers, each = cluster.num_servers, cluster.gpus_per_server
+    if cluster.kinds:
+        servers, each = cluster.num_gpus, 1
     found: dict[Locality, LowerBounds] = {}
     choices: dict[Locality, list[Any]] = {}
     for kind in sorted(kinds, key=["strict", "any"].index):
-        choices[kind] = relaxed_widths(jobs["num_gpus"], cluster.gpus_per_server, kind)
+        choices[kind] = relaxed_widths(jobs["num_gpus"], each, kind)
         if kind == "any" and _equal(choices["any"], choices["strict"]):
             found["any"] = found["strict"]
             continue
@@ -284,8 +299,8 @@ def _measures(
             jobs["submit_time"],
             jobs["num_gpus"],
             jobs["duration"],
-            num_servers=cluster.num_servers,
-            gpus_per_server=cluster.gpus_per_server,
+            num_servers=servers,
+            gpus_per_server=each,
             locality=kind,
             iterations=iterations,
         )

@@ -25,7 +25,7 @@ from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.jobs.columns import describe_value
 from jaxsched.leaderboard.workloads import Prepared
-from jaxsched.trace_replay import POLICIES, Cluster, Policy, Records, replay
+from jaxsched.trace_replay import FURTHER, POLICIES, Cluster, Policy, Records, replay
 from jaxsched.trace_replay.policies import LEARNED, Locality
 from jaxsched.trace_replay.tables import lacking
 from jaxsched.types import Knowledge
@@ -102,15 +102,16 @@ def of_policy(name: str, policy: Policy) -> Entry:
 
 
 def entries_of(names: Sequence[str] | None, own: Sequence[str] = ()) -> list[Entry]:
-    """Entries by name (None: all of the library), and those of ``module:name``.
+    """Entries by name (None: ``POLICIES``; ``FURTHER`` by name only), and of ``module:name``.
 
     Raises:
       JaxschedError: an unknown name, or nothing that can be played behind it.
     """
-    unknown = [name for name in names or () if name not in POLICIES]
+    known = {**POLICIES, **FURTHER}
+    unknown = [name for name in names or () if name not in known]
     if unknown:
-        raise JaxschedError(f"unknown policy {unknown[0]!r}; accepted: {', '.join(POLICIES)}")
-    found = [of_policy(name, POLICIES[name]) for name in (POLICIES if names is None else names)]
+        raise JaxschedError(f"unknown policy {unknown[0]!r}; accepted: {', '.join(known)}")
+    found = [of_policy(name, known[name]) for name in (POLICIES if names is None else names)]
     found += [_own(spec) for spec in own]
     twice = [entry.name for k, entry in enumerate(found) if entry.name in _names(found[:k])]
     if twice:

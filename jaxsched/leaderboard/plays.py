@@ -123,6 +123,7 @@ def _facts(first: Prepared, draws: int) -> dict[str, Any]:
         "num_jobs": len(first.table),
         "num_servers": first.cluster.num_servers,
         "gpus_per_server": first.cluster.gpus_per_server,
+        "servers": str(first.cluster.servers) if first.cluster.kinds else None,
         "num_draws": draws,
     }
 
@@ -179,7 +180,8 @@ def _job_times(
 def job_file(piece: Piece, choice: Choice) -> Path:
     """Where a piece keeps its per-job times; the name tells other settings apart."""
     assert choice.keep is not None
-    of = [piece.name, piece.facts, choice.settings()]
+    facts = {name: value for name, value in piece.facts.items() if value is not None}
+    of = [piece.name, facts, choice.settings()]
     digest = hashlib.sha256(json.dumps(of, sort_keys=True).encode()).hexdigest()
     return choice.keep / f"{digest[:16]}.parquet"
 

@@ -152,7 +152,7 @@ def heading(found: Standings) -> str:
     """Size, load and queue of a workload, and whether its window is stationary."""
     draws = f"{found.num_draws} draws of " if found.num_draws > 1 else ""
     return (
-        f"{draws}{found.num_jobs:,} jobs on {found.num_servers} x {found.gpus_per_server} GPUs, "
+        f"{draws}{found.num_jobs:,} jobs on {found.size} GPUs, "
         f"load {found.load:.2f} in the window, {found.busy:.2f} busy and "
         f"{np.mean(found.waiting):,.1f} waiting under {found.reference}"
         + ("" if found.stationary else ", not stationary")

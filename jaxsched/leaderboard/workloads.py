@@ -14,6 +14,7 @@ import numpy as np
 
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
+from jaxsched.jobs.servers import Kind
 from jaxsched.leaderboard.sources import Drawn, Log, of_trace, read
 from jaxsched.trace_replay import Cluster
 from jaxsched.trace_replay.tables import groups_of
@@ -37,7 +38,8 @@ class Workload(NamedTuple):
       num_jobs: rows to generate, some without GPUs; ignored for files.
       longest_days: jobs that run longer are left out: services that hold their GPUs for good, which
         are as good as no part of the cluster.
-      gpus_per_server: GPUs of a server.
+      gpus_per_server: GPUs of a server; where they differ, of the largest.
+      kinds: servers by their size, where they differ and are given.
       reading: options of ``jaxsched.traces.load``, name and value each.
       own: whether it is somebody's own log, beside whose record policies are compared.
     """
@@ -52,6 +54,7 @@ class Workload(NamedTuple):
     gpus_per_server: int = GPUS_PER_SERVER
     reading: tuple[tuple[str, Any], ...] = ()
     own: bool = False
+    kinds: tuple[Kind, ...] = ()
 
     @property
     def is_generated(self) -> bool:
@@ -265,7 +268,7 @@ def _on_cluster(workload: Workload, jobs: Sequence[Drawn]) -> list[Prepared]:
         assert load is not None
         busy = sum(_work(draw.table) for draw in jobs) / span
         servers = max(1, math.ceil(busy / load / workload.gpus_per_server))
-    cluster = Cluster(servers, workload.gpus_per_server)
+    cluster = Cluster(servers, workload.gpus_per_server, workload.kinds)
     capped = [_capped(draw, cluster) for draw in jobs]
     if workload.num_servers is None or load is None:
         found = [_prepared(workload, draw, cluster) for draw in capped]
@@ -281,12 +284,12 @@ def _on_cluster(workload: Workload, jobs: Sequence[Drawn]) -> list[Prepared]:
 
 def _capped(draw: Drawn, cluster: Cluster) -> Drawn:
     """A draw whose jobs fit into the cluster."""
-    gpus = draw.table["num_gpus"]
-    count = int(np.sum(gpus > cluster.num_gpus))
+    gpus, most = draw.table["num_gpus"], cluster.largest_job("strict")
+    count = int(np.sum(gpus > most))
     if not count:
         return draw
-    table = draw.table.with_columns(num_gpus=np.minimum(gpus, cluster.num_gpus))
-    note = f"{count} jobs capped at {cluster.num_gpus} GPUs"
+    table = draw.table.with_columns(num_gpus=np.minimum(gpus, most))
+    note = f"{count} jobs capped at {most} GPUs"
     return draw._replace(table=table, notes=(*draw.notes, note))
 
 
@@ -301,7 +304,7 @@ def _prepared(workload: Workload, draw: Drawn, cluster: Cluster) -> Prepared:
 def _told(ready: Prepared) -> Prepared:
     """With a note on the load that the jobs have on a cluster that was given."""
     note = (
-        f"cluster of {ready.cluster.num_servers} x {ready.cluster.gpus_per_server} GPUs as given: "
+        f"cluster of {ready.cluster.size} GPUs as given: "
         f"a load of {ready.load:.3f} between the first and the last submission"
     )
     return ready._replace(notes=(*ready.notes, note))

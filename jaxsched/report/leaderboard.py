@@ -195,12 +195,13 @@ def _facts(
 
 def _board(piece: Mapping[str, Any]) -> dict[str, Any]:
     """One workload at one load."""
-    plain = ("load", "busy", "num_jobs", "num_measured", "num_draws", "num_servers",
-             "gpus_per_server", "notes", "stationary", "reference")  # fmt: skip
+    plain = ("load", "busy", "num_jobs", "num_measured", "num_draws", "notes", "stationary",
+             "reference")  # fmt: skip
     unit = unit_of([row["avg_jct"]["estimate"] for row in piece["standings"]])
     bounds = piece["bounds"]
     return {
         **{name: _short(piece[name]) for name in plain},
+        "size": piece.get("servers") or f"{piece['num_servers']} × {piece['gpus_per_server']}",
         "asked": _key(piece["asked_load"]),
         "advice": _advice([piece]),
         "unit": unit.short,

@@ -2,8 +2,13 @@
 
 A rigid job needs ``num_gpus`` GPUs for ``duration`` seconds, wherever they are. The rules:
 
-**Cluster.** ``S`` identical servers of ``M`` GPUs each. Times are whole seconds. Jobs are
-numbered in order of submission.
+**Cluster.** ``S`` servers of ``M`` GPUs each. Times are whole seconds. Jobs are numbered in order
+of submission.
+
+**Servers of different sizes** are kinds, numbered one kind after the other. With strict locality a
+job runs on servers of one kind, by the rules below with the ``M`` of that kind: the first kind on
+which it fits. Every kind has a largest job that may run on it: its own ``M`` unless told otherwise,
+of the largest servers all that they have together. With locality ``any`` kinds play no part.
 
 **An instant.** Completions come first, then arrivals, then scheduling: decisions are taken one
 after the other, each on the state that the last one left, until there is none to take.
@@ -26,6 +31,13 @@ Lifka, JSSPP'95): the first in order starts if it fits. Otherwise it is promised
 time at which it will fit, server by server, if nobody else starts; the first in order that fits
 now starts, if it ends by then or if the promised job would still fit at that time beside it.
 With order ``fifo`` no promise is broken; with another a job that arrives later may come first.
+
+``commit`` (RLTune's published environment, SoCC'25): the first in order is chosen once and waits
+until it fits. Nobody overtakes it, and who arrives while it waits does not take its place, either.
+There are no instants: while the chosen job does not fit, and while none waits, submissions and ends
+happen one by one in order of their times, submissions before ends, and of ends those of the jobs
+that started first. So of jobs that are submitted together the first is chosen before the others
+have come.
 
 **Estimates.** With ``run_times="estimates"`` orders and promises take estimates for run times. A
 running job is expected to end at its start plus its estimate, and once it has outrun that, in the
@@ -66,13 +78,15 @@ lowest index. Those that make way are asked by priority, then who wastes most.
 """
 
 from jaxsched.trace_replay.cluster import Cluster
-from jaxsched.trace_replay.named_policies import POLICIES
+from jaxsched.trace_replay.named_policies import COMMITTED, FURTHER, POLICIES
 from jaxsched.trace_replay.policies import Policy
 from jaxsched.trace_replay.records import Records, summary
 from jaxsched.trace_replay.replays import replay, replay_batch
 from jaxsched.trace_replay.tables import from_trace
 
 __all__ = [
+    "COMMITTED",
+    "FURTHER",
     "POLICIES",
     "Cluster",
     "Policy",

@@ -1,19 +1,26 @@
-"""What fits where on a cluster of identical servers.
+"""What fits where on a cluster, whose servers may be of different sizes.
 
-Axes: ``S`` servers, ``M`` GPUs per server.
+Axes: ``S`` servers, ``M`` GPUs per server (of the largest, where they differ), ``K`` kinds of
+servers. Arrays ``[M, S]`` have places for GPUs that smaller servers have not: these are never busy
+and never free.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import jax.numpy as jnp
+import numpy as np
 
 from jaxsched.errors import JaxschedError
+from jaxsched.jobs.servers import Kind, Servers, read_servers
 from jaxsched.ops.packing import Packing, pack_gang
 from jaxsched.options import Count, check
 from jaxsched.trace_replay.policies import Locality, Placement
 from jaxsched.types import Array
 
 MAX_GPUS = 2**15
+MOST_PLACES = 2**20
+"""Of servers times GPUs of the largest."""
 MOST_PAIRED = 64
 """GPUs of a server that are compared pair by pair."""
 
@@ -23,35 +30,97 @@ FREE_WEIGHT: dict[Placement, int] = {"pack": 1, "first_fit": 0, "load_balance": 
 
 @dataclass(frozen=True)
 class Cluster:
-    """Identical servers.
+    """Servers.
 
     Attributes:
       num_servers: S.
       gpus_per_server: M.
+      kinds: servers by their size, in the order in which they are numbered and filled; none where
+        all are alike (``of`` reads them from a text).
 
     Raises:
-      JaxschedError: not whole numbers from 1 on, or more than 2**15 GPUs in all.
+      JaxschedError: not whole numbers from 1 on, more than 2**15 GPUs in all, or kinds that do not
+        add up.
     """
 
     num_servers: Count
     gpus_per_server: Count
+    kinds: tuple[Kind, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse sizes that cannot be used."""
         check(self, "rigid: ")
+        if self.kinds:
+            count = sum(kind.num_servers for kind in self.kinds)
+            largest = max(kind.gpus_per_server for kind in self.kinds)
+            if (count, largest) != (self.num_servers, self.gpus_per_server):
+                raise JaxschedError(
+                    f"rigid: {self.num_servers} servers of at most {self.gpus_per_server} GPUs "
+                    f"with kinds of {count} servers of at most {largest}; accepted: the same"
+                )
         if self.num_gpus > MAX_GPUS:
             raise JaxschedError(
                 f"rigid: the cluster has {self.num_gpus} GPUs; accepted: at most {MAX_GPUS}"
             )
+        if self.num_servers * self.gpus_per_server > MOST_PLACES:
+            raise JaxschedError(
+                f"rigid: {self.num_servers} servers times {self.gpus_per_server} GPUs of the "
+                f"largest is {self.num_servers * self.gpus_per_server}; accepted: at most "
+                f"{MOST_PLACES}"
+            )
+
+    @classmethod
+    def of(cls, servers: str | Servers) -> "Cluster":
+        """The cluster that a text such as ``40x8`` or ``16x2:4,20x8`` stands for.
+
+        Raises:
+          JaxschedError: it stands for none, or as the class says.
+        """
+        found = read_servers(servers, mixed=True) if isinstance(servers, str) else servers
+        return cls(*found)
+
+    @property
+    def servers(self) -> Servers:
+        """The sizes as people type them."""
+        return Servers(self.num_servers, self.gpus_per_server, self.kinds)
+
+    @property
+    def size(self) -> str:
+        """The servers in words: ``40 x 8``, or as people type them where they differ."""
+        alike = f"{self.num_servers} x {self.gpus_per_server}"
+        return str(self.servers) if self.kinds else alike
 
     @property
     def num_gpus(self) -> int:
         """GPUs in all."""
-        return self.num_servers * self.gpus_per_server
+        return self.servers.num_gpus
+
+    @cached_property
+    def server_gpus(self) -> tuple[int, ...]:
+        """GPUs of each server, ``[S]``."""
+        if not self.kinds:
+            return (self.gpus_per_server,) * self.num_servers
+        return tuple(k.gpus_per_server for k in self.kinds for _ in range(k.num_servers))
+
+    def largest_job(self, locality: Locality) -> int:
+        """GPUs of the largest job that can ever run."""
+        if not self.kinds or locality == "any":
+            return self.num_gpus
+        return max(min(kind.largest_job, kind.num_gpus) for kind in self.kinds)
+
+
+def available(cluster: Cluster, gpus: Array) -> Array:
+    """Which of these GPUs there are, bool ``[M, S]``; all where servers are alike."""
+    if not cluster.kinds:
+        return gpus
+    number = np.arange(cluster.gpus_per_server)[:, None]
+    return gpus & (number < np.array(cluster.server_gpus)[None, :])
 
 
 def counts_alone(cluster: Cluster, locality: Locality) -> bool:
     """Whether the number of free GPUs alone says who fits."""
+    if cluster.kinds:
+        return locality == "any"
     return locality == "any" or 1 in (cluster.num_servers, cluster.gpus_per_server)
 
 
@@ -68,9 +137,44 @@ def largest_fit(cluster: Cluster, locality: Locality, free: Array) -> Array:
     """
     if locality == "any":
         return jnp.sum(free, axis=-1)
-    full = cluster.gpus_per_server
+    if cluster.kinds:
+        return jnp.max(_rooms(cluster, free), axis=-1)
+    return _room(cluster.gpus_per_server, free)
+
+
+def _room(full: int, free: Array) -> Array:
+    """The most GPUs that one job could get of servers of one size, int32 ``[...]``."""
     whole = jnp.sum(free == full, axis=-1, dtype=jnp.int32)
     return whole * full + jnp.max(jnp.where(free == full, 0, free), axis=-1)
+
+
+def _rooms(cluster: Cluster, free: Array) -> Array:
+    """The most GPUs that one job could get of each kind, int32 ``[..., K]``."""
+    found, first = [], 0
+    for kind in cluster.kinds:
+        own = free[..., first : first + kind.num_servers]
+        found.append(jnp.minimum(_room(kind.gpus_per_server, own), kind.largest_job))
+        first += kind.num_servers
+    return jnp.stack(found, axis=-1)
+
+
+def size_for(cluster: Cluster, free: Array, num_gpus: Array) -> Array | int:
+    """GPUs of each of the servers on which a job of so many GPUs goes, with strict locality.
+
+    Where servers differ, those of the first kind on which it fits; int32 scalar, junk if it fits
+    nowhere.
+    """
+    if not cluster.kinds:
+        return cluster.gpus_per_server
+    sizes = jnp.array([kind.gpus_per_server for kind in cluster.kinds], jnp.int32)
+    return sizes[jnp.argmax(num_gpus <= _rooms(cluster, free))]
+
+
+def of_size(cluster: Cluster, size: Array | int, servers: Array) -> Array:
+    """Of these servers (bool ``[S]``) those that have so many GPUs; every size is one kind."""
+    if not cluster.kinds:
+        return servers
+    return servers & (jnp.array(cluster.server_gpus, jnp.int32) == size)
 
 
 def place(
@@ -90,13 +194,14 @@ def place(
     """
     if locality == "any":
         return pack_gang(free, num_gpus, cluster.gpus_per_server)
-    full, size = cluster.gpus_per_server, cluster.num_servers
+    most, size = cluster.gpus_per_server, cluster.num_servers
+    full = size_for(cluster, free, num_gpus)
     num_whole, left = num_gpus // full, num_gpus % full
     index = jnp.arange(size, dtype=jnp.int32)
-    whole = free == full
+    whole = of_size(cluster, full, free == full)
     in_full = whole & (jnp.cumsum(whole, dtype=jnp.int32) <= num_whole)
-    suits = ~in_full & (free >= left)
-    order = (full + free_weight * free) * size + index
+    suits = of_size(cluster, full, ~in_full & (free >= left))
+    order = (most + free_weight * free) * size + index
     best = jnp.min(jnp.where(suits, order, jnp.iinfo(jnp.int32).max)) % size
     return Packing(in_full, (index == best) & (left > 0), left)
 

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jaxsched.trace_replay import demand as dm
 from jaxsched.trace_replay import waiting as wt
 from jaxsched.trace_replay.accounts import Options, Rules, State
-from jaxsched.trace_replay.cluster import largest_fit
+from jaxsched.trace_replay.cluster import available, largest_fit
 from jaxsched.trace_replay.policies import MOST_SERVICE
 from jaxsched.trace_replay.suspension import (
     Account,
@@ -56,7 +56,8 @@ def decide(rules: Rules, options: Options, jobs: Jobs, state: State, free: Array
         begun = is_open(state.plan, nobody)
     if rules.headroom or rules.forecasts:
         assert state.plan is not None
-        open_ = left_over(state.plan, state.running.free_from <= state.time, nobody)
+        is_free = available(rules.cluster, state.running.free_from <= state.time)
+        open_ = left_over(state.plan, is_free, nobody)
         left, kept = jnp.sum(open_), _kept_free(rules, options, state)
         anyhow = (kept == 0) | (left == rules.cluster.num_gpus)
         keeps = (least == 0) | (left - jobs.class_gpus >= kept) | anyhow

@@ -16,7 +16,14 @@ import jax.numpy as jnp
 
 from jaxsched.trace_replay import line as ln
 from jaxsched.trace_replay import waiting as wt
-from jaxsched.trace_replay.cluster import Cluster, first_server, largest_fit, place, take_gpus
+from jaxsched.trace_replay.cluster import (
+    Cluster,
+    available,
+    first_server,
+    largest_fit,
+    place,
+    take_gpus,
+)
 from jaxsched.trace_replay.line import Line
 from jaxsched.trace_replay.policies import Locality, Mode
 from jaxsched.trace_replay.tables import NEVER, Jobs, Shape
@@ -57,6 +64,15 @@ class Outcome(NamedTuple):
     first_server: Array
 
 
+class Committed(NamedTuple):
+    """What mode ``commit`` keeps besides: events happen one by one."""
+
+    job: Array  # int32 scalar, the job that is to start next; n if none was chosen yet
+    held: Array  # bool [M, S], the GPU's last job has not ended
+    number: Array  # int32 [M, S], which start it was
+    started: Array  # int32 scalar, jobs started
+
+
 class State(NamedTuple):
     """A replay between two steps."""
 
@@ -69,6 +85,7 @@ class State(NamedTuple):
     group: Array  # int32 [M, S], group of the GPU's last job
     ledger: Array  # int32 [n + 1, 4], the outcome of each job; the last row is of no job
     overflow: Array  # bool scalar, a job would end beyond int32
+    committed: Committed | None  # in mode commit
 
 
 def opened(rules: Rules) -> State:
@@ -86,6 +103,11 @@ def opened(rules: Rules) -> State:
         group=jnp.zeros(gpus, jnp.int32),
         ledger=jnp.zeros((shape.num_jobs + 1, len(Outcome._fields)), jnp.int32),
         overflow=jnp.bool_(False),
+        committed=Committed(
+            jnp.int32(shape.num_jobs), jnp.zeros(gpus, bool), jnp.zeros(gpus, jnp.int32), zero
+        )
+        if rules.mode == "commit"
+        else None,
     )
 
 
@@ -97,8 +119,11 @@ def unfinished(jobs: Jobs, state: State) -> Array:
 
 def step(rules: Rules, free_weight: Array, jobs: Jobs, state: State) -> State:
     """Start one job, or go on to the next instant; nothing where the replay has finished."""
+    if state.committed is not None:
+        return _committed_step(rules, free_weight, jobs, state, state.committed)
     cluster, nobody = rules.cluster, rules.shape.num_jobs
-    is_free = state.free_from <= state.time
+    has_ended = state.free_from <= state.time
+    is_free = available(cluster, has_ended)
     free = jnp.sum(is_free, axis=0, dtype=jnp.int32)
     decides = (jobs.submit[state.arrived] > state.time) & (state.num_waiting > 0)
     if isinstance(state.waiting, Line):
@@ -113,7 +138,7 @@ def step(rules: Rules, free_weight: Array, jobs: Jobs, state: State) -> State:
     taken = take_gpus(placing, is_free) & starts
     end = state.time + jobs.duration[job]
 
-    event = jnp.min(jnp.where(is_free, NEVER, state.free_from))
+    event = jnp.min(jnp.where(has_ended, NEVER, state.free_from))
     upcoming = jnp.minimum(event, jobs.submit[state.arrived])
     goes_on = ~starts & (upcoming < NEVER) & ~state.overflow
     time = jnp.where(goes_on, jnp.maximum(state.time, upcoming), state.time)
@@ -138,7 +163,68 @@ def step(rules: Rules, free_weight: Array, jobs: Jobs, state: State) -> State:
         group=group,
         ledger=state.ledger.at[job].set(jnp.stack(outcome)),
         overflow=state.overflow | (starts & ((end < state.time) | (end == NEVER))),
+        committed=None,
     )
+
+
+def _committed_step(
+    rules: Rules, free_weight: Array, jobs: Jobs, state: State, committed: Committed
+) -> State:
+    """``step`` of mode ``commit``: the chosen job starts, or one submission or end happens.
+
+    Of equal times submissions come before ends, and of ends those of the jobs that started first.
+    """
+    cluster, nobody = rules.cluster, rules.shape.num_jobs
+    is_free = available(cluster, ~committed.held)
+    free = jnp.sum(is_free, axis=0, dtype=jnp.int32)
+    head = jax.lax.cond(
+        (committed.job == nobody) & (state.num_waiting > 0) & ~state.overflow,
+        lambda: _head(rules, free_weight, jobs, state, free),
+        lambda: committed.job,
+    )
+    room = largest_fit(cluster, rules.locality, free)
+    starts = (head < nobody) & (jobs.num_gpus[head] <= room) & ~state.overflow
+    job = jnp.where(starts, head, nobody)
+    placing = place(cluster, rules.locality, free_weight, free, jobs.num_gpus[job])
+    taken = take_gpus(placing, is_free) & starts
+    end = state.time + jobs.duration[job]
+
+    submit = jobs.submit[state.arrived]
+    next_end = jnp.min(jnp.where(committed.held, state.free_from, NEVER))
+    goes_on = ~starts & (jnp.minimum(submit, next_end) < NEVER) & ~state.overflow
+    admits = goes_on & (submit <= next_end)
+    is_next = committed.held & (state.free_from == next_end)
+    first = jnp.min(jnp.where(is_next, committed.number, NEVER))
+    freed = is_next & (committed.number == first) & goes_on & ~admits
+    upcoming = jnp.where(admits, submit, next_end)
+
+    moved = jnp.where(starts, job, jnp.where(admits, state.arrived, nobody))
+    value = jnp.where(admits, jobs.expected[moved], NONE)
+    outcome = Outcome(state.time, end, placing.num_servers, first_server(placing))
+    return state._replace(
+        time=jnp.where(goes_on, jnp.maximum(state.time, upcoming), state.time),
+        arrived=state.arrived + admits,
+        num_waiting=state.num_waiting + admits - starts,
+        waiting=_put(jobs, state.waiting, jobs.place[moved], value),
+        free_from=jnp.where(taken, end, state.free_from),
+        ledger=state.ledger.at[job].set(jnp.stack(outcome)),
+        overflow=state.overflow | (starts & ((end < state.time) | (end == NEVER))),
+        committed=Committed(
+            jnp.where(starts, nobody, head).astype(jnp.int32),
+            (committed.held | taken) & ~freed,
+            jnp.where(taken, committed.started, committed.number),
+            committed.started + starts,
+        ),
+    )
+
+
+def _head(rules: Rules, free_weight: Array, jobs: Jobs, state: State, free: Array) -> Array:
+    """The first waiting job in order, whether it fits or not; int32 scalar, n if none waits."""
+    if isinstance(state.waiting, Line):
+        place, exists = ln.first(state.waiting, jobs.gpus_at, jnp.int32(ANY))
+        return jnp.where(exists, jobs.job_at[place], rules.shape.num_jobs)
+    everyone = jnp.full_like(jobs.class_gpus, ANY)
+    return _first(rules, free_weight, jobs, state, free, everyone)
 
 
 def class_of(jobs: Jobs, job: Array) -> Array:
@@ -161,8 +247,7 @@ def next_job(rules: Rules, free_weight: Array, jobs: Jobs, state: State, free: A
         return _worst_off(rules, jobs, state, fits)
     if rules.mode == "skip":
         return _first(rules, free_weight, jobs, state, free, jnp.where(fits, ANY, -1))
-    everyone = jnp.full_like(jobs.class_gpus, ANY)
-    head = _first(rules, free_weight, jobs, state, free, everyone)
+    head = _head(rules, free_weight, jobs, state, free)
     head_fits = jobs.num_gpus[head] <= room
     if rules.mode == "block":
         return jnp.where(head_fits, head, nobody)
@@ -197,7 +282,7 @@ def _next_in_line(rules: Rules, jobs: Jobs, state: State, line: Line, room: Arra
 
     if rules.mode == "skip":
         return job_of(ln.first(line, jobs.gpus_at, room))
-    head = job_of(ln.first(line, jobs.gpus_at, jnp.int32(ANY)))
+    head = _head(rules, jnp.int32(0), jobs, state, jnp.zeros(0, jnp.int32))
     head_fits = jobs.num_gpus[head] <= room
     if rules.mode == "block":
         return jnp.where(head_fits, head, nobody)
@@ -225,7 +310,7 @@ def reservation(rules: Rules, state: State, num_gpus: Array) -> tuple[Array, Arr
         until = jnp.where(until > state.time, jnp.maximum(state.expected, state.time + 1), until)
 
     def free_at(time: Array) -> Array:
-        return jnp.sum(until <= time, axis=0, dtype=jnp.int32)
+        return jnp.sum(available(rules.cluster, until <= time), axis=0, dtype=jnp.int32)
 
     def halve(bounds: tuple[Array, Array]) -> tuple[Array, Array]:
         too_early, enough = bounds
@@ -235,6 +320,8 @@ def reservation(rules: Rules, state: State, num_gpus: Array) -> tuple[Array, Arr
 
     latest = jnp.maximum(jnp.max(until), state.time)
     if rules.in_line:
+        if rules.cluster.kinds:
+            until = jnp.where(available(rules.cluster, until <= latest), until, NEVER)
         promised = _kth(until.reshape(-1), num_gpus, state.time - 1, latest)
         return promised, free_at(promised)
     _, promised = jax.lax.while_loop(
@@ -325,13 +412,13 @@ def alignment(rules: Rules, free_weight: Array, jobs: Jobs, free: Array) -> Arra
 
     Junk for classes that do not fit.
     """
-    full = rules.cluster.gpus_per_server
+    most = rules.cluster.num_servers * rules.cluster.gpus_per_server
 
     def of_class(num_gpus: Array) -> Array:
         placing = place(rules.cluster, rules.locality, free_weight, free, num_gpus)
         return jnp.sum(placing.counts(free) * free)
 
-    gpus = jnp.minimum(jobs.class_gpus, rules.cluster.num_servers * full)
+    gpus = jnp.minimum(jobs.class_gpus, most)
     return 1000 * jax.vmap(of_class)(gpus) // jobs.align_unit
 
 

@@ -73,3 +73,18 @@ POLICIES = MappingProxyType(
     }
 )
 """The policies that a leaderboard compares, by name."""
+
+COMMITTED = MappingProxyType(
+    {
+        "fcfs": Policy("fifo", "commit", "first_fit"),
+        "lcfs": Policy("lifo", "commit", "first_fit"),
+        "sjf": Policy("sjf-narrow", "commit", "first_fit"),
+        "lpf": Policy("lpf", "commit", "first_fit"),
+        "f1": Policy("f1", "commit", "first_fit"),
+    }
+)
+"""The rules of RLTune's published environment (github.com/dshruti20/RLTune) under its names; its
+cluster for Philly is ``Cluster.of("16x2:4,20x8")``."""
+
+FURTHER = MappingProxyType({f"{name}-committed": policy for name, policy in COMMITTED.items()})
+"""Policies that a leaderboard plays when they are asked for by name."""

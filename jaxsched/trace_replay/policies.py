@@ -52,6 +52,16 @@ Where the orders come from, and what becomes of each in the rigid view:
 ``group-fairness``
     The same between groups (virtual clusters, tenants), which Themis' apps belong to: the group
     with the worst waiting job first, whatever that job needs, and first submitted inside.
+``lifo``
+    Last submitted.
+``sjf-narrow``
+    Shortest run time, and of equal ones the fewest GPUs: SJF as RLTune has it (``commit``).
+``lpf``
+    Longest run time (RLTune's LPF).
+``f1``
+    The score F1 that Carastan-Santos and de Camargo (SC'17) fitted by regression to simulations:
+    ``log10(run time) * GPUs + 870 * log10(submission)``, lowest first, with a zero taken as 0.1 as
+    RLTune takes it. Submissions are on the table's own clock (s).
 ``edf``
     Earliest deadline first, then jobs without one as submitted: the order in which Chronus (Gao et
     al., SoCC'21) serves its SLO jobs and its best-effort jobs, without its admission and leases.
@@ -128,8 +138,12 @@ Order = Literal[
     "edf",
     "priority",
     "spot",
+    "lifo",
+    "sjf-narrow",
+    "lpf",
+    "f1",
 ]
-Mode = Literal["block", "skip", "easy"]
+Mode = Literal["block", "skip", "easy", "commit"]
 Placement = Literal["pack", "first_fit", "load_balance"]
 Locality = Literal["strict", "any"]
 RunTimes = Literal["true", "estimates"]
@@ -155,7 +169,13 @@ SHARING: tuple[Order, ...] = ("drf", "group-fairness")
 """Orders of groups, and of jobs inside them."""
 FAIR: tuple[Order, ...] = ("fairness", "group-fairness")
 """Orders by waits over run times."""
-CLAIRVOYANT: tuple[Order, ...] = ("sjf", "spf", "tetris", "srtf", "srsf", *FAIR)
+CLAIRVOYANT: tuple[Order, ...] = (
+    "sjf", "spf", "tetris", "srtf", "srsf", "sjf-narrow", "lpf", "f1", *FAIR
+)  # fmt: skip
+COMMITTING: tuple[Order, ...] = (
+    "fifo", "lifo", "sjf", "sjf-narrow", "lpf", "lrf", "spf", "f1", "edf", "priority"
+)  # fmt: skip
+"""Orders by a fixed number of each job, which ``commit`` is made for."""
 
 ORDER_NEEDS: dict[Order, tuple[str, ...]] = {
     "edf": ("time_to_deadline",),
@@ -252,6 +272,11 @@ class Policy:
 
     def _check_combination(self) -> None:
         """Refuse options that contradict each other."""
+        if self.mode == "commit" and (self.order not in COMMITTING or self.isolated):
+            given = "isolated groups" if self.isolated else f"order {self.order}"
+            raise JaxschedError(
+                f"rigid: {given} with mode commit; accepted: {', '.join(COMMITTING)}, no isolation"
+            )
         if self.mode == "easy" and self.keeps_accounts:
             why = "suspends jobs" if self.preemptive else "knows no run times"
             raise JaxschedError(

@@ -17,7 +17,7 @@ from jaxsched.trace_replay import history as hs
 from jaxsched.trace_replay import queues as qu
 from jaxsched.trace_replay import waiting as wt
 from jaxsched.trace_replay.accounts import Learnt, Options, Rules, Running, State, Stops
-from jaxsched.trace_replay.cluster import place, take_gpus
+from jaxsched.trace_replay.cluster import available, place, take_gpus
 from jaxsched.trace_replay.decisions import Decision, decide, decision_about, lost_s, worth_of
 from jaxsched.trace_replay.scorers import SCORERS
 from jaxsched.trace_replay.suspension import (
@@ -51,9 +51,10 @@ def rests(state: State) -> Array:
 def step(rules: Rules, options: Options, jobs: Jobs, state: State) -> State:
     """Do one thing (see above); nothing at the replay's end."""
     nobody, running = rules.shape.num_jobs, state.running
-    is_free = running.free_from <= state.time
+    has_ended = running.free_from <= state.time
+    is_free = available(rules.cluster, has_ended)
     free = jnp.sum(is_free, axis=0, dtype=jnp.int32)
-    ended, raised = _ended(rules, state, is_free), jnp.int32(nobody)
+    ended, raised = _ended(rules, state, has_ended), jnp.int32(nobody)
     decides = (jobs.submit[state.arrived] > state.time) & (state.num_waiting > 0)
     if state.promotion is not None:
         raised = qu.first_due(state.promotion, jobs.job_at, state.time, nobody)
@@ -68,7 +69,7 @@ def step(rules: Rules, options: Options, jobs: Jobs, state: State) -> State:
     busy = (ended < nobody) | (raised < nobody)
     for who in move:
         busy |= who < nobody
-    time, admits = _clock(rules, jobs, state, is_free, busy)
+    time, admits = _clock(rules, jobs, state, has_ended, busy)
 
     chosen = jnp.minimum(jnp.minimum(move.starts, move.suspended), move.chosen)
     moved = jnp.where(admits, state.arrived, jnp.minimum(chosen, raised))
@@ -88,7 +89,7 @@ def step(rules: Rules, options: Options, jobs: Jobs, state: State) -> State:
     again_s = options.restart_s + lost_s(options, state.time - account.last_start)
     rest = select(suspends, cut_run(account, state.time, again_s), account)
     taken = take_gpus(placing, is_free) & starts
-    stopped = suspends & ~is_free & (running.job == move.suspended)
+    stopped = suspends & ~has_ended & (running.job == move.suspended)
     levels = scored if rules.scorer or rules.worth != "level" else jobs.levels[moved]
     if rules.worth == "level":
         attained = rest.served
@@ -133,21 +134,21 @@ def step(rules: Rules, options: Options, jobs: Jobs, state: State) -> State:
     )
 
 
-def _ended(rules: Rules, state: State, is_free: Array) -> Array:
+def _ended(rules: Rules, state: State, has_ended: Array) -> Array:
     """The lowest job that has ended and is not in the history, int32 scalar; n if there is none."""
     if state.running.learnt is None:
         return jnp.int32(rules.shape.num_jobs)
-    new = is_free & ~state.running.learnt.is_known & ~rests(state)
+    new = has_ended & ~state.running.learnt.is_known & ~rests(state)
     return jnp.min(jnp.where(new, state.running.job, rules.shape.num_jobs))
 
 
 def _clock(
-    rules: Rules, jobs: Jobs, state: State, is_free: Array, busy: Array
+    rules: Rules, jobs: Jobs, state: State, has_ended: Array, busy: Array
 ) -> tuple[Array, Array]:
     """The time after a step, and whether it admits a job; completions enter the history first."""
     running, submit = state.running, jobs.submit[state.arrived]
-    changes = jnp.where(is_free, NEVER, running.free_from)
-    later = jnp.where(~is_free & (running.crossing > state.time), running.crossing, NEVER)
+    changes = jnp.where(has_ended, NEVER, running.free_from)
+    later = jnp.where(~has_ended & (running.crossing > state.time), running.crossing, NEVER)
     event = jnp.minimum(jnp.min(changes), jnp.min(later, initial=NEVER))
     if state.promotion is not None:
         event = jnp.minimum(event, jnp.min(state.promotion.due.least))

@@ -79,7 +79,7 @@ def observed(
     Returns:
       The records, and the features, int32 ``[n, F]`` (``history.features``).
     """
-    checked = as_table(table, cluster)
+    checked = as_table(table, cluster, policy.locality)
     prepared, shape = prepare([checked], cluster, policy)
     rules = _rules(cluster, policy, shape)._replace(keeps_features=True)
     state, cuts = _run(rules, _options(policy, predictor), prepared, batched=False)
@@ -110,7 +110,7 @@ def _replayed(
     *,
     batched: bool,
 ) -> list[Records]:
-    checked = [as_table(table, cluster) for table in tables]
+    checked = [as_table(table, cluster, policy.locality) for table in tables]
     prepared, shape = prepare(checked, cluster, policy)
     rules = _rules(cluster, policy, shape)
     options = _options(policy, predictor)

@@ -11,7 +11,15 @@ import jax
 import jax.numpy as jnp
 
 from jaxsched.ops.packing import Packing
-from jaxsched.trace_replay.cluster import Cluster, first_server, largest_fit, place
+from jaxsched.trace_replay.cluster import (
+    Cluster,
+    available,
+    first_server,
+    largest_fit,
+    of_size,
+    place,
+    size_for,
+)
 from jaxsched.trace_replay.policies import MOST_SERVICE, Locality
 from jaxsched.trace_replay.waiting import NONE
 from jaxsched.types import Array
@@ -141,7 +149,7 @@ def after(plan: Plan, move: Move, holders: Array, nobody: int) -> Plan:
 def own_place(cluster: Cluster, plan: Plan, job: Array) -> Packing:
     """The servers that a chosen job takes where locality matters."""
     taken = jnp.sum(plan.coming == job, axis=0, dtype=jnp.int32)
-    full = taken == cluster.gpus_per_server
+    full = taken == _sizes(cluster)
     part = (taken > 0) & ~full
     return Packing(full, part, jnp.max(jnp.where(part, taken, 0)))
 
@@ -187,7 +195,7 @@ def next_move(
         before = (value < wanted.value) | ((value == wanted.value) & (job < wanted.job))
         first_leaves = (job < nobody) & (~runs | before)
         begun = is_open(plan, nobody)
-        free = left_over(plan, ~holders.busy, nobody)
+        free = left_over(plan, available(cluster, ~holders.busy), nobody)
         fits = wanted.num_gpus <= largest_fit(cluster, locality, free)
         order = plan.coming.T.reshape(-1)
         ready = order[jnp.argmax(order != nobody)]
@@ -206,6 +214,13 @@ def next_move(
         return move, settled
 
     return jax.lax.cond(none_before, lambda: (suspends, plan), choose)
+
+
+def _sizes(cluster: Cluster) -> Array | int:
+    """GPUs of each server, int32 ``[S]``, or of all."""
+    if not cluster.kinds:
+        return cluster.gpus_per_server
+    return jnp.array(cluster.server_gpus, jnp.int32)
 
 
 class _Wanted(NamedTuple):
@@ -250,7 +265,7 @@ def _first_to_run(
     stays, claimed = holders.busy & ~plan.leaving, _claimed(plan, nobody)
 
     def count(value: Array, job: Array) -> Array:
-        open_ = ~stays | _later(holders, value, job, equals)
+        open_ = available(cluster, ~stays | _later(holders, value, job, equals))
         return jnp.sum(open_, axis=0, dtype=jnp.int32) - claimed
 
     counts = jax.vmap(count)(contenders.value, contenders.job)
@@ -281,7 +296,8 @@ def _chosen(
     its place, all that make way are asked in order whether their own GPUs are left over; then they
     stay.
     """
-    is_free, later = ~holders.busy, _later(holders, wanted.value, wanted.job, equals)
+    is_free = available(cluster, ~holders.busy)
+    later = _later(holders, wanted.value, wanted.job, equals)
 
     def free_of(leaving: Array) -> Array:
         return left_over(plan._replace(leaving=leaving), is_free, nobody)
@@ -364,23 +380,25 @@ def _first_asked(holders: Holders, asked: Array, nobody: int) -> Array:
 
 
 def to_clear(
-    cluster: Cluster, free: Array, available: Array, num_gpus: Array
+    cluster: Cluster, free: Array, could_have: Array, num_gpus: Array
 ) -> tuple[Array, Array]:
     """What a job that does not fit yet needs next, and the servers that can be cleared for it.
+
+    Where servers differ, those of the first kind on which it could fit.
 
     Args:
       cluster: the cluster.
       free: int32 ``[S]``, free GPUs of each server.
-      available: int32 ``[S]``, GPUs of each server that the job could have.
+      could_have: int32 ``[S]``, GPUs of each server that the job could have.
       num_gpus: int32 scalar, GPUs of the job.
 
     Returns:
       Free GPUs of one server, int32 scalar, and which have fewer but could have as many, ``[S]``.
     """
-    full = cluster.gpus_per_server
-    whole = jnp.sum(free == full, dtype=jnp.int32)
+    full = size_for(cluster, could_have, num_gpus)
+    whole = jnp.sum(of_size(cluster, full, free == full), dtype=jnp.int32)
     needed = jnp.where(whole < num_gpus // full, full, num_gpus % full)
-    return needed, (free < needed) & (available >= needed)
+    return needed, of_size(cluster, full, (free < needed) & (could_have >= needed))
 
 
 def cost_to_clear(holders: Holders, leaves: Array, more: Array) -> Array:

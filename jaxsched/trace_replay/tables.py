@@ -16,7 +16,7 @@ from jaxsched.trace_replay import history
 from jaxsched.trace_replay.cluster import Cluster, counts_alone
 from jaxsched.trace_replay.gittins import sample_levels
 from jaxsched.trace_replay.history import EDGES, Known
-from jaxsched.trace_replay.policies import FAIR, FITTED_SHARE, QUEUED, Policy, Share
+from jaxsched.trace_replay.policies import FAIR, FITTED_SHARE, QUEUED, Locality, Policy, Share
 from jaxsched.trace_replay.queues import QUEUE
 from jaxsched.traces.details import rounded_up
 from jaxsched.traces.trace import Trace, known
@@ -96,13 +96,16 @@ class Shape(NamedTuple):
     num_scopes: int  # rows of history
 
 
-def as_table(jobs: JobTable | Mapping[str, Any], cluster: Cluster) -> JobTable:
+def as_table(
+    jobs: JobTable | Mapping[str, Any], cluster: Cluster, locality: Locality = "strict"
+) -> JobTable:
     """A table that can be replayed on the cluster.
 
     Args:
       jobs: a job table or columns ``submit_time``, ``num_gpus``, ``duration`` (s) and, where jobs
         have owners, ``group`` (numbers or names).
       cluster: the cluster.
+      locality: what fits.
 
     Raises:
       JaxschedError: one line with the job and what is accepted.
@@ -121,7 +124,7 @@ def as_table(jobs: JobTable | Mapping[str, Any], cluster: Cluster) -> JobTable:
         )
     further = tuple(OPTIONAL[name] for name in OPTIONAL if name in table.columns)
     schema = (*COLUMNS, *further)
-    return validate(table, schema=schema, max_gpus=cluster.num_gpus, from_zero=False)
+    return validate(table, schema=schema, max_gpus=cluster.largest_job(locality), from_zero=False)
 
 
 def lacking(table: JobTable, policy: Policy) -> tuple[str, ...]:
@@ -323,6 +326,17 @@ def fixed_key(table: JobTable, policy: Policy) -> Integers:
         case "edf":
             left = table["time_to_deadline"]
             return _numbered(np.where(left < NEVER, table["submit_time"] + left, 2 * NEVER))
+        case "lifo":
+            return _numbered(-table["submit_time"])
+        case "sjf-narrow":
+            return np.unique(np.stack([duration, gpus], 1), axis=0, return_inverse=True)[1].reshape(
+                -1
+            )
+        case "lpf":
+            return _numbered(-duration)
+        case "f1":
+            run, since = (np.where(n > 0, n, 0.1) for n in (duration, table["submit_time"]))
+            return _numbered(np.log10(run) * gpus + 870 * np.log10(since))
         case "spf":
             return _numbered(gpus * duration)  # ranks: the products exceed int32
         case "tetris":

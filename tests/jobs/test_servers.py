@@ -3,7 +3,7 @@
 import pytest
 
 from jaxsched.errors import JaxschedError
-from jaxsched.jobs.servers import Servers, read_servers
+from jaxsched.jobs.servers import Kind, Servers, read_servers
 
 
 @pytest.mark.parametrize("text", ["40x8", "40X8", " 40 x 8 ", "40×8", "40*8"])
@@ -19,3 +19,39 @@ def test_what_is_no_size_is_refused_in_one_line(text):
     with pytest.raises(JaxschedError, match="servers is .*accepted: servers x GPUs") as caught:
         read_servers(text)
     assert len(str(caught.value)) < 150
+
+
+def test_servers_of_different_sizes():
+    found = read_servers("16x2:4, 20 x 8", mixed=True)
+    assert found == Servers(36, 8, (Kind(16, 2, 4), Kind(20, 8, 160)))
+    assert found.num_gpus == 192 and str(found) == "16x2:4,20x8" and found.has_limits
+    usual = read_servers("16x2,20x8", mixed=True)
+    assert usual.kinds[0] == Kind(16, 2, 2) and str(usual) == "16x2,20x8" and not usual.has_limits
+    assert read_servers("40x8", mixed=True) == Servers(40, 8)
+    assert str(read_servers("8x8:4", mixed=True)) == "8x8:4"
+
+
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [
+        ("16x2,", "accepted: servers x GPUs of each, such as 40x8, or several with commas"),
+        ("16x2,0x8", "accepted: servers x GPUs"),
+        ("16x2:", "accepted: servers x GPUs"),
+        ("4x8,4x8", "the same size twice; accepted: every size once"),
+        ("4x2:9,4x8", "at most 9 GPUs on 4 servers of 2; accepted: from 1 to 8"),
+        ("4x2:0,4x8", "at most 0 GPUs on 4 servers of 2; accepted: from 1 to 8"),
+        ("1x1," * 99, "accepted: servers x GPUs"),
+    ],
+)
+def test_what_is_no_mixture_is_refused_in_one_line(text, match):
+    with pytest.raises(JaxschedError, match=match) as caught:
+        read_servers(text, mixed=True)
+    assert len(str(caught.value)) < 250
+
+
+@pytest.mark.parametrize("text", ["16x2,20x8", "8x8:4"])
+def test_a_mixture_is_refused_where_servers_must_be_alike(text):
+    with pytest.raises(
+        JaxschedError, match=f"is '{text}'; accepted: servers x GPUs of each, such as 40x8$"
+    ):
+        read_servers(text)

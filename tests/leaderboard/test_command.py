@@ -176,3 +176,20 @@ def test_workers_end_with_a_killed_parent(tmp_path):
         parent.kill()
         for worker in set(workers_of(None)) & set(workers):
             os.kill(worker, signal.SIGKILL)
+
+
+def test_servers_of_different_sizes(folder, tmp_path, capsys):
+    """The cluster is said as it was typed, and no figure is below the bound of one pool."""
+    words = ["leaderboard", "--trace", str(folder / "hand.csv.gz"), "--servers", "2x2:4,2x8",
+             "--policies", "fifo,f1-committed", "--num-jobs", "60", "--iterations", "2",
+             "--processes", "1", "--out", str(tmp_path), "--json", "-", "--quiet"]  # fmt: skip
+    assert main(words) == 0
+    piece = json.loads(capsys.readouterr().out)["pieces"]["hand@own"]
+    assert piece["servers"] == "2x2:4,2x8" and piece["num_servers"] == 4
+    assert [row["policy"] for row in piece["standings"]] == ["fifo", "f1-committed"]
+    assert all(row["jct_ratio"] >= 1 for row in piece["standings"])
+    assert "cluster of 2x2:4,2x8 GPUs as given: " in " ".join(piece["notes"])
+    assert Standings.from_json(piece).size == "2x2:4,2x8"
+    words[4] = "2x2,2x2"
+    assert main(words) == 2
+    assert "the same size twice; accepted: every size once" in capsys.readouterr().err

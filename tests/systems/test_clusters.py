@@ -8,7 +8,7 @@ from jaxsched.errors import JaxschedError
 from jaxsched.experiment.options import TraceOptions
 from jaxsched.experiment.sources import resolve
 from jaxsched.experiment.splits import sets_of
-from jaxsched.jobs.servers import Servers
+from jaxsched.jobs.servers import Servers, read_servers
 from jaxsched.runs.overrides import change_environment, environment_settings, override
 from jaxsched.systems import functions, presets, registry
 from jaxsched.traces import MappingConfig, Trace, write_trace
@@ -135,3 +135,13 @@ def test_servers_of_differing_sizes_are_counted():
     env = functions.environment(system, gpus=(4, 8, 2))
     assert env.server_gpus() == (4, 8, 2)
     assert functions.mapping(system, env, mean_gap_s=None, load=0.5).max_gpus == 14
+
+
+def test_servers_of_different_sizes():
+    servers = read_servers("2x2,3x8", mixed=True)
+    mlfs = registry.get("mlfs").environment
+    assert mlfs.of_servers(*servers) == {"gpus": (2, 2, 8, 8, 8)}
+    with pytest.raises(JaxschedError, match="mlfs: its environment has no servers for small jobs"):
+        mlfs.of_servers(*read_servers("2x2:4,3x8", mixed=True))
+    with pytest.raises(JaxschedError, match="sched2: its environment has no servers of different"):
+        registry.get("sched2").environment.of_servers(*servers)

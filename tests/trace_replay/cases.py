@@ -43,8 +43,10 @@ def with_estimates(table, seed, *, least=0.0):
 
 def expected(table, cluster, policy):
     """The oracle's records, ``[5, n]`` in the order of ``COMPARED``."""
-    jobs = jobs_of(table)
-    return np.array(simulate(jobs, cluster.num_servers, cluster.gpus_per_server, policy)).T
+    jobs, size = jobs_of(table), cluster.gpus_per_server
+    if cluster.kinds:
+        size = [tuple(kind) for kind in cluster.kinds]
+    return np.array(simulate(jobs, cluster.num_servers, size, policy)).T
 
 
 def jobs_of(table):

@@ -2,7 +2,8 @@
 
 Everything is Python numbers, lists and dictionaries; nothing is shared with the library. A job is a
 tuple ``(submit, gpus, duration, group, estimate, time to deadline, priority)``, of which the last
-four may be missing; jobs come in order of submission.
+four may be missing; jobs come in order of submission. Servers of different sizes are a list of
+``(servers, GPUs of each, GPUs of the largest job)`` in place of a size.
 """
 
 from fractions import Fraction
@@ -35,6 +36,8 @@ def fits(free, gpus, size, locality):
     """Whether a job fits, given the free GPUs of each server."""
     if locality == "any":
         return sum(free) >= gpus
+    if isinstance(size, list):
+        return any(fits_kind(free, gpus, kind) for kind in size_slices(size))
     if gpus <= size:
         return any(f >= gpus for f in free)
     whole, rest = divmod(gpus, size)
@@ -43,6 +46,20 @@ def fits(free, gpus, size, locality):
         return False
     others = [f for s, f in enumerate(free) if s not in empty[:whole]]
     return rest == 0 or any(f >= rest for f in others)
+
+
+def size_slices(kinds):
+    """First server, first server behind, GPUs of each and of the largest job of each kind."""
+    ends = [sum(kind[0] for kind in kinds[: k + 1]) for k in range(len(kinds))]
+    return [
+        (end - count, end, size, largest)
+        for end, (count, size, largest) in zip(ends, kinds, strict=True)
+    ]
+
+
+def fits_kind(free, gpus, kind):
+    first, behind, size, largest = kind
+    return gpus <= largest and fits(free[first:behind], gpus, size, "strict")
 
 
 def choose(free, gpus, size, locality, placement):
@@ -61,6 +78,11 @@ def choose(free, gpus, size, locality, placement):
                 taken[server] = free[server]
             left -= taken[server]
         return taken
+    if isinstance(size, list):
+        kind = next(kind for kind in size_slices(size) if fits_kind(free, gpus, kind))
+        first, behind, own, _ = kind
+        found = choose(free[first:behind], gpus, own, locality, placement)
+        return {first + server: taken for server, taken in found.items()}
     whole, rest = divmod(gpus, size)
     if whole:
         empty = [s for s, f in enumerate(free) if f == size]
@@ -191,8 +213,11 @@ class Simulation:
         self.history = History([Job(*job) for job in jobs])
         self.score_job, self.rows, self.features = score, {}, {}
         self.jobs, self.size, self.policy = [Job(*job) for job in jobs], size, policy
-        self.free = [size] * num_servers
-        self.quota = quotas(self.jobs, size * num_servers, policy.share, policy.isolated)
+        mixed = isinstance(size, list)
+        sizes = [each for count, each, _ in size for _ in range(count)] if mixed else None
+        self.sizes = sizes or [size] * num_servers
+        self.free = list(self.sizes)
+        self.quota = quotas(self.jobs, sum(self.sizes), policy.share, policy.isolated)
         estimated = policy.run_times == "estimates"
         self.believed = [job.estimate if estimated else job.duration for job in self.jobs]
         self.waiting = []
@@ -255,12 +280,12 @@ class Simulation:
         ]
 
     def check(self):
-        held = [self.size - f for f in self.free]
+        held = [size - f for size, f in zip(self.sizes, self.free, strict=True)]
         for places in self.running.values():
             for server, gpus in places.items():
                 held[server] -= gpus
         assert not any(held)
-        assert all(0 <= f <= self.size for f in self.free)
+        assert all(0 <= f <= size for size, f in zip(self.sizes, self.free, strict=True))
 
     # Orders
 
@@ -393,7 +418,7 @@ class Simulation:
         job = self.jobs[j]
         places = choose(self.free, job.gpus, self.size, "strict", self.policy.placement)
         alignment = sum(gpus * self.free[server] for server, gpus in places.items())
-        unit = max(1, round(self.size * (self.all_gpus / len(self.jobs))))
+        unit = max(1, round(max(self.sizes) * (self.all_gpus / len(self.jobs))))
         work = 1000 * job.gpus * self.believed[j] * len(self.jobs) // self.all_work
         return 1000 * alignment // unit - min(work, 2**30)
 
@@ -566,7 +591,7 @@ class Simulation:
         """Whether a spot job would take GPUs that are kept free."""
         if self.is_largest(j) or not self.running_then():
             return False
-        all_gpus = self.size * len(self.free)
+        all_gpus = sum(self.sizes)
         kept = self.policy.headroom_percent * all_gpus / 100
         left = sum(self.open_gpus())
         if self.policy.forecast_percent:
@@ -607,12 +632,19 @@ class Simulation:
         return {s for s in suited if free[s] == most}
 
     def clearable(self, gpus, available):
-        needed = self.needed(gpus)
-        return [s for s, f in enumerate(self.open_gpus()) if f < needed <= available[s]]
+        needed, first, behind = self.needed(gpus, available)
+        free = self.open_gpus()
+        return [s for s in range(first, behind) if free[s] < needed <= available[s]]
 
-    def needed(self, gpus):
-        whole, rest = divmod(gpus, self.size)
-        return self.size if self.open_gpus().count(self.size) < whole else rest
+    def needed(self, gpus, available):
+        """Free GPUs that a job needs of one server next, and from where to where to look."""
+        kinds = [(0, len(self.free), self.size, gpus)]
+        if isinstance(self.size, list):
+            kinds = size_slices(self.size)
+        first, behind, size, _ = next(kind for kind in kinds if fits_kind(available, gpus, kind))
+        whole, rest = divmod(gpus, size)
+        needed = size if self.open_gpus()[first:behind].count(size) < whole else rest
+        return needed, first, behind
 
     def lost(self, j):
         """Seconds that a running job would lose."""
@@ -628,10 +660,11 @@ class Simulation:
         if self.policy.locality == "any":
             return by_waste(later)[0]
         costs, opened = {}, self.open_gpus()
-        for server in self.clearable(gpus, self.open_gpus(later)):
+        available = self.open_gpus(later)
+        for server in self.clearable(gpus, available):
             free, costs[server] = opened[server], 0
             for j in by_waste(j for j in later if server in self.running[j]):
-                if free < self.needed(gpus):
+                if free < self.needed(gpus, available)[0]:
                     free += self.running[j][server]
                     costs[server] += self.waste(j)
         chosen = min(costs, key=lambda server: (costs[server], -opened[server], server))

@@ -186,7 +186,7 @@ def test_schedules_beyond_int32_are_refused():
         (lambda: replay_batch([], TWO, Policy()), "no job tables"),
         (lambda: Cluster(0, 8), "num_servers is 0; accepted: a whole number from 1"),
         (lambda: Cluster(2**13, 8), "has 65536 GPUs; accepted: at most 32768"),
-        (lambda: Policy("lifo"), "order is 'lifo'; accepted: fifo, sjf"),
+        (lambda: Policy("newest"), "order is 'newest'; accepted: fifo, sjf"),
         (lambda: Policy("srtf", "easy"), "srtf suspends jobs, so mode easy"),
         (lambda: Policy("tetris", "block"), "tetris with mode block .*; accepted: skip and strict"),
         (lambda: Policy("las", thresholds=(5, 5)), "accepted: increasing"),

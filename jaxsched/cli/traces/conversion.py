@@ -131,7 +131,7 @@ def generate(
     if servers is not None:
         if gpus is not None:
             raise JaxschedError("--gpus: --servers says it too; accepted: one of both")
-        gpus = read_servers(servers).num_gpus
+        gpus = read_servers(servers, mixed=True).num_gpus
     generators = [entry.name for entry in registry.entries() if entry.seeded]
     if name in clusters.names():
         if num_traces is not None:

@@ -144,7 +144,10 @@ def _describe_trace(
     from jaxsched.traces.describe_trace import describe_trace
     from jaxsched.traces.trace_plots import plot_trace
 
-    servers, each = (None, GPUS_PER_SERVER) if size is None else read_servers(size)
+    servers, each = None, GPUS_PER_SERVER
+    if size is not None:
+        found = read_servers(size, mixed=True)
+        servers, each, _ = (found.num_gpus, 1, ()) if found.kinds else found
     figures = describe_trace(trace, servers, each, daily=daily)
     _print_figures(out, figures)
     return figures, lambda path: plot_trace(

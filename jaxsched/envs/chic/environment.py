@@ -186,7 +186,9 @@ class Chic(Environment):
         return (self.capacity[0],)
 
     @classmethod
-    def of_servers(cls, num_servers: int, gpus_per_server: int) -> dict[str, Any]:
+    def of_servers(
+        cls, num_servers: int, gpus_per_server: int, kinds: tuple[Any, ...] = ()
+    ) -> dict[str, Any]:
         """There are no servers.
 
         Raises:

@@ -1,4 +1,4 @@
-"""Rigid jobs on identical servers: which waiting job starts next, on workloads of a leaderboard."""
+"""Rigid jobs on servers: which waiting job starts next, on workloads of a leaderboard."""
 
 from jaxsched.envs.cluster.environment import ClusterJobs, Params
 

@@ -7,6 +7,9 @@ Between two decisions events happen one at a time: jobs that have ended enter th
 lowest number first; jobs are admitted; then the clock goes on to the next instant. Where running
 jobs may be suspended, they stay in the window until they end, every job has an account, and the
 next instant may be one at which a running job has got so much service; ``suspension`` has the rest.
+
+Where a choice is a commitment (mode ``commit``), there are no instants: a submission or an end is
+an event of its own, which moves the clock, and a job has ended once it is in the history.
 """
 
 from typing import NamedTuple
@@ -20,6 +23,7 @@ from jaxsched.trace_replay import history as hs
 from jaxsched.trace_replay.cluster import (
     FREE_WEIGHT,
     Cluster,
+    available,
     first_server,
     largest_fit,
     place,
@@ -47,6 +51,8 @@ class Rules(NamedTuple):
     placement: Placement
     may_wait: bool
     suspends: bool
+    commits: bool = False
+    sees_run_times: bool = False
 
 
 class State(NamedTuple):
@@ -70,6 +76,8 @@ class State(NamedTuple):
     overflow: Array  # bool scalar, a job would end beyond int32
     accounts: Array | None  # [n + 1, 8], ``Account`` of each job; None without suspension
     plan: Plan | None  # what this instant has settled but not done yet; likewise
+    number: Array | None = None  # [M, S], which start its last job was; where choices commit
+    started: Array | None = None  # scalar, jobs started; likewise
 
 
 class Start(NamedTuple):
@@ -103,12 +111,20 @@ def opened(rules: Rules, jobs: Jobs, episode: Array) -> State:
         overflow=jnp.bool_(False),
         accounts=jnp.stack(new_accounts(jobs.duration), axis=1) if rules.suspends else None,
         plan=no_plan(rules.cluster, jobs.nobody) if rules.suspends else None,
+        number=jnp.zeros(gpus, jnp.int32) if rules.commits else None,
+        started=zero if rules.commits else None,
     )
 
 
-def free_gpus(state: State) -> Array:
+def is_free(rules: Rules, state: State) -> Array:
+    """Which GPUs are free, bool ``[M, S]``."""
+    ended = state.is_known if rules.commits else state.free_from <= state.time
+    return available(rules.cluster, ended)
+
+
+def free_gpus(rules: Rules, state: State) -> Array:
     """Free GPUs of each server, int32 ``[S]``."""
-    return jnp.sum(state.free_from <= state.time, axis=0, dtype=jnp.int32)
+    return jnp.sum(is_free(rules, state), axis=0, dtype=jnp.int32)
 
 
 def account_of(state: State, row: Array) -> Account:
@@ -146,7 +162,7 @@ def num_waiting(state: State, jobs: Jobs) -> Array:
 
 def fits(rules: Rules, state: State, jobs: Jobs) -> Array:
     """Which positions hold a job that can start now, bool ``[W]``."""
-    return _fit(rules, state, jobs, free_gpus(state))
+    return _fit(rules, state, jobs, free_gpus(rules, state))
 
 
 def can_choose(rules: Rules, state: State, jobs: Jobs) -> Array:
@@ -154,9 +170,9 @@ def can_choose(rules: Rules, state: State, jobs: Jobs) -> Array:
 
     A job that has started at this very instant makes way for nobody.
     """
-    free = free_gpus(state)
+    free = free_gpus(rules, state)
     if state.accounts is not None:
-        may_end = (state.free_from <= state.time) | ran_before(state)
+        may_end = available(rules.cluster, (state.free_from <= state.time) | ran_before(state))
         free = jnp.sum(may_end, axis=0, dtype=jnp.int32)
     return jnp.any(_fit(rules, state, jobs, free))
 
@@ -193,9 +209,12 @@ def upcoming(state: State, jobs: Jobs) -> Array:
 def legal(rules: Rules, state: State, jobs: Jobs) -> Array:
     """Bool ``[W + 1]``: positions whose job fits; and to wait, where something will happen.
 
-    Without ``may_wait``, waiting is legal at the end only.
+    Without ``may_wait``, waiting is legal at the end only. Where choices commit, every position
+    with a job is legal.
     """
     may = all_started(state, jobs)
+    if rules.commits:
+        return jnp.append(waits(state, jobs), may)
     if rules.may_wait:
         may |= upcoming(state, jobs) < NEVER
     return jnp.append(fits(rules, state, jobs), may)
@@ -205,8 +224,8 @@ def start_job(rules: Rules, state: State, jobs: Jobs, position: Array) -> tuple[
     """Start the job of a position, which fits or was chosen; nothing at position W."""
     row = jnp.append(state.window, jobs.nobody)[position]
     starts = row < jobs.nobody
-    is_free = state.free_from <= state.time
-    free = jnp.sum(is_free, axis=0, dtype=jnp.int32)
+    open_ = is_free(rules, state)
+    free = jnp.sum(open_, axis=0, dtype=jnp.int32)
     weight = jnp.int32(FREE_WEIGHT[rules.placement])
     placing = place(rules.cluster, rules.locality, weight, free, jobs.num_gpus[row])
     plan = state.plan
@@ -216,7 +235,7 @@ def start_job(rules: Rules, state: State, jobs: Jobs, position: Array) -> tuple[
             was_chosen = jnp.any(own) & starts
             placing = select(was_chosen, own_place(rules.cluster, plan, row), placing)
         plan = plan._replace(coming=jnp.where(own, jobs.nobody, plan.coming))
-    taken = take_gpus(placing, is_free) & starts
+    taken = take_gpus(placing, open_) & starts
     begun, end, accounts = state.time, state.time + jobs.duration[row], state.accounts
     if accounts is None:
         window = without(state.window, jnp.where(starts, position, rules.window), jobs)
@@ -237,6 +256,10 @@ def start_job(rules: Rules, state: State, jobs: Jobs, position: Array) -> tuple[
         accounts=accounts,
         plan=plan,
     )
+    if state.number is not None and state.started is not None:
+        left = left._replace(
+            number=jnp.where(taken, state.started, state.number), started=state.started + starts
+        )
     start = Start(row, begun, end, placing.num_servers, first_server(placing))
     return entered(left, jobs), start
 
@@ -277,6 +300,34 @@ def event(state: State, jobs: Jobs) -> tuple[State, Array]:
     following = upcoming(state, jobs)
     goes_on = ~ends & ~admits & (following < NEVER)
     time = jnp.where(goes_on, following, state.time)
+    return _happened(state, jobs, time, ended, ends, admits)
+
+
+def event_of_its_own(state: State, jobs: Jobs) -> tuple[State, Array]:
+    """``event`` where choices commit: the next submission, or the next end if it is before.
+
+    Of equal ends that of the job that started first.
+    """
+    held = ~state.is_known
+    next_end = jnp.min(jnp.where(held, state.free_from, NEVER))
+    submit = jobs.submit[state.arrived]
+    happens = jnp.minimum(submit, next_end) < NEVER
+    admits = happens & (submit <= next_end)
+    ends = happens & ~admits
+    assert state.number is not None
+    is_next = held & (state.free_from == next_end)
+    number = jnp.where(is_next, state.number, NEVER)
+    first = is_next & (number == jnp.min(number)) & ends
+    ended = jnp.min(jnp.where(first, state.job, jobs.nobody))
+    upcoming = jnp.where(admits, submit, next_end)
+    time = jnp.where(happens, jnp.maximum(state.time, upcoming), state.time)
+    return _happened(state, jobs, time, ended, ends, admits)
+
+
+def _happened(
+    state: State, jobs: Jobs, time: Array, ended: Array, ends: Array, admits: Array
+) -> tuple[State, Array]:
+    """The state once the clock has gone on and, if so, a job has ended or one is admitted."""
     present = num_waiting(state, jobs) + state.running
     spent = (time - state.time).astype(jnp.float32) * present
 
@@ -318,13 +369,15 @@ def to_choice(rules: Rules, state: State, jobs: Jobs, passes: Array) -> tuple[St
 
     def goes_on(carry: tuple[State, Array]) -> Array:
         state = carry[0]
+        if rules.commits:
+            return ~jnp.any(waits(state, jobs)) & ~all_started(state, jobs)
         ended, admits = happenings(state, jobs)
         happens = (ended < jobs.nobody) | admits
         idles = (passes & (state.time == begun)) | ~can_choose(rules, state, jobs)
         return (happens | idles) & ~all_started(state, jobs)
 
     def one(carry: tuple[State, Array]) -> tuple[State, Array]:
-        after, spent = event(carry[0], jobs)
+        after, spent = (event_of_its_own if rules.commits else event)(carry[0], jobs)
         return after, carry[1] + spent
 
     after, spent = jax.lax.while_loop(goes_on, one, (state, jnp.float32(0)))
@@ -334,3 +387,23 @@ def to_choice(rules: Rules, state: State, jobs: Jobs, passes: Array) -> tuple[St
     last = jnp.maximum(after.time, jnp.max(after.free_from))
     after = after._replace(time=jnp.where(over & ~after.overflow, last, after.time))
     return after, spent + jnp.where(over, rest, 0.0)
+
+
+def until_it_fits(rules: Rules, state: State, jobs: Jobs, position: Array) -> tuple[State, Array]:
+    """Events one by one until the job of a position fits; none at position W.
+
+    Returns:
+      The state, and the seconds that all jobs submitted have spent together, float32.
+    """
+    row = jnp.append(state.window, jobs.nobody)[position]
+
+    def goes_on(carry: tuple[State, Array]) -> Array:
+        free = free_gpus(rules, carry[0])
+        fits_now = jobs.num_gpus[row] <= largest_fit(rules.cluster, rules.locality, free)
+        return ~fits_now & (row < jobs.nobody)
+
+    def one(carry: tuple[State, Array]) -> tuple[State, Array]:
+        after, spent = event_of_its_own(carry[0], jobs)
+        return after, carry[1] + spent
+
+    return jax.lax.while_loop(goes_on, one, (state, jnp.float32(0)))

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +17,7 @@ from jaxsched.envs.cluster.tables import Jobs, build_jobs
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.jobs.columns import describe_value
+from jaxsched.jobs.servers import Kind, Servers
 from jaxsched.ops.batching import select
 from jaxsched.options import Bounds
 from jaxsched.trace_replay import Cluster, Policy
@@ -44,7 +45,7 @@ class Params(NamedTuple):
 
 @dataclass(frozen=True)
 class ClusterJobs(Environment):
-    """Identical servers and rigid jobs, as ``jaxsched.trace_replay`` replays them.
+    """Servers and rigid jobs, as ``jaxsched.trace_replay`` replays them.
 
     A step is a decision: the job at position 0..W-1 of the window starts where placement puts it,
     or (W) nobody does until a job ends or is submitted. Steps at which no job could start are left
@@ -63,15 +64,24 @@ class ClusterJobs(Environment):
     running job has got as many GPU-seconds as one of the thresholds. The score at W is that of
     leaving things as they are; jobs below it do not start. Scores of empty positions are not read.
 
+    With ``commits``, a step chooses any waiting job, as a scheduler that commits to its choice
+    (mode ``commit`` of the replay engine): nobody starts until that job fits, and submissions and
+    ends happen one by one.
+
     Attributes:
       num_servers: S.
       gpus_per_server: M.
+      servers: in place of both, servers of different sizes as ``16x2,20x8`` (``16x2:4``: for jobs
+        of at most 4 GPUs); empty: all are alike.
       window: W, waiting jobs that the policy chooses from (with ``suspends``, and running ones).
       locality: what fits.
       placement: which server.
       may_wait: a policy may wait while a job could start.
       suspends: running jobs may be suspended for others.
       restart_s: seconds of work that a suspension adds, unless ``params`` is told otherwise.
+      commits: a choice is a commitment; without ``suspends``.
+      sees_run_times: observations say how long waiting jobs will run, which no real cluster knows;
+        for comparisons with rules that know it.
     """
 
     num_servers: Annotated[int, Bounds(1, MAX_GPUS)] = 4
@@ -82,6 +92,9 @@ class ClusterJobs(Environment):
     may_wait: bool = True
     suspends: bool = False
     restart_s: Annotated[int, Bounds(0, LARGEST_OPTION)] = 0
+    servers: str = ""
+    commits: bool = False
+    sees_run_times: bool = False
 
     name = "cluster"
     behaviour_version = 1
@@ -93,11 +106,28 @@ class ClusterJobs(Environment):
         super().__post_init__()
         _ = self.cluster
         self._check_suspension(self.restart_s, ())
+        if self.suspends and self.commits:
+            raise JaxschedError("cluster: suspends with commits; accepted: one or the other")
 
     @property
     def cluster(self) -> Cluster:
         """The cluster that a replay would take."""
+        if self.servers:
+            return Cluster.of(self.servers)
         return Cluster(self.num_servers, self.gpus_per_server)
+
+    def server_gpus(self) -> tuple[int, ...]:
+        """GPUs of each server."""
+        return self.cluster.server_gpus
+
+    @classmethod
+    def of_servers(
+        cls, num_servers: int, gpus_per_server: int, kinds: tuple[Kind, ...] = ()
+    ) -> dict[str, Any]:
+        """The options of a cluster of these servers, which may be of different sizes."""
+        if kinds:
+            return {"servers": str(Servers(num_servers, gpus_per_server, kinds))}
+        return {**super().of_servers(num_servers, gpus_per_server), "servers": ""}
 
     @property
     def rules(self) -> Rules:
@@ -109,6 +139,8 @@ class ClusterJobs(Environment):
             self.placement,
             self.may_wait,
             self.suspends,
+            self.commits,
+            self.sees_run_times,
         )
 
     def params(
@@ -142,7 +174,14 @@ class ClusterJobs(Environment):
         self._check_suspension(restart_s, thresholds)
         if thresholds is None:
             thresholds = DECADES if self.suspends else ()
-        jobs = build_jobs(tables, self.cluster, length=length, thresholds=thresholds)
+        jobs = build_jobs(
+            tables,
+            self.cluster,
+            length=length,
+            thresholds=thresholds,
+            locality=self.locality,
+            ranks_f1=self.commits,
+        )
         return Params(jobs, jnp.float32(scale_s), jnp.int32(restart_s))
 
     def _check_suspension(self, restart_s: int, thresholds: tuple[int, ...] | None) -> None:
@@ -157,15 +196,19 @@ class ClusterJobs(Environment):
         may = ["jobs run to their end"]
         if self.suspends:
             may = [f"running jobs may be suspended, which adds {self.restart_s} s of work"]
+        if self.commits:
+            may += ["a choice is a commitment"]
         may += [f"{self.locality} locality", f"{self.placement} placement"]
+        cluster = self.cluster
+        alike = f"{cluster.num_servers} servers x {cluster.gpus_per_server} GPUs"
         return {
-            "cluster": f"{self.num_servers} servers x {self.gpus_per_server} GPUs",
+            "cluster": f"{cluster.servers} GPUs" if cluster.kinds else alike,
             "rules": ", ".join(may),
         }
 
     def features(self) -> dict[str, Feature]:
         """What the observation's entries mean."""
-        return obs.features(suspends=self.suspends)
+        return obs.features(self.rules)
 
     def num_episodes(self, params: Params) -> int:
         """Number of job tables."""
@@ -182,6 +225,8 @@ class ClusterJobs(Environment):
         and at each every running job is suspended, chosen and starts again.
         """
         jobs = self.max_jobs(params)
+        if self.commits:
+            return jobs
         if not self.suspends:
             return (3 if self.may_wait else 1) * jobs
         instants = (2 + params.jobs.crossing.shape[-1]) * jobs
@@ -191,7 +236,7 @@ class ClusterJobs(Environment):
     def observation_spec(self, params: Params) -> ArraySpec:
         """Flat float32 vector, named entry by entry."""
         del params
-        names = obs.names(self.window, suspends=self.suspends)
+        names = obs.names(self.rules)
         return ArraySpec((len(names),), jnp.float32, 0.0, obs.LARGEST, names)
 
     def action_spec(self, params: Params) -> DiscreteSpec | ArraySpec:
@@ -231,8 +276,13 @@ class ClusterJobs(Environment):
         jobs = params.jobs.of_episode(state.episode)
         finished = dynamics.all_started(state, jobs)
         decided = self._suspending if self.suspends else self._starting
-        placed, start, passes = decided(state, jobs, action, finished, params)
-        after, spent = dynamics.to_choice(self.rules, placed, jobs, passes)
+        if self.commits:
+            placed, start, waited = self._committed(state, jobs, action, finished)
+            after, spent = dynamics.to_choice(self.rules, placed, jobs, jnp.bool_(False))
+            spent += waited
+        else:
+            placed, start, passes = decided(state, jobs, action, finished, params)
+            after, spent = dynamics.to_choice(self.rules, placed, jobs, passes)
         cost = jnp.where(finished, 0.0, spent) / (params.scale_s * jobs.num_jobs)
         elapsed = (after.time - state.time).astype(jnp.float32)
         return after, self._timestep(after, start, -cost, elapsed, params)
@@ -247,13 +297,26 @@ class ClusterJobs(Environment):
     ) -> tuple[State, Start, Array]:
         """The state after the action, the job that started, and whether the clock is to go on."""
         del params
+        position = self._position(state, jobs, action, finished)
+        placed, start = dynamics.start_job(self.rules, state, jobs, position)
+        return placed, start, position == self.window
+
+    def _committed(
+        self, state: State, jobs: Jobs, action: Array, finished: Array
+    ) -> tuple[State, Start, Array]:
+        """Likewise with the job that waits until it fits, and the time that it costs together."""
+        position = self._position(state, jobs, action, finished)
+        fits, spent = dynamics.until_it_fits(self.rules, state, jobs, position)
+        placed, start = dynamics.start_job(self.rules, fits, jobs, position)
+        return placed, start, spent
+
+    def _position(self, state: State, jobs: Jobs, action: Array, finished: Array) -> Array:
+        """The position that an action means."""
         wait = self.window
         may = dynamics.legal(self.rules, state, jobs)
         is_legal = (action >= 0) & (action <= wait) & may[jnp.clip(action, 0, wait)]
         otherwise = jnp.where(may[wait], wait, jnp.argmax(may))
-        position = jnp.where(finished, wait, jnp.where(is_legal, action, otherwise))
-        placed, start = dynamics.start_job(self.rules, state, jobs, position)
-        return placed, start, position == wait
+        return jnp.where(finished, wait, jnp.where(is_legal, action, otherwise))
 
     def _suspending(
         self, state: State, jobs: Jobs, action: Array, finished: Array, params: Params

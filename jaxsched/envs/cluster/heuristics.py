@@ -19,10 +19,13 @@ from jaxsched.errors import JaxschedError
 from jaxsched.trace_replay.suspension import gpu_seconds
 from jaxsched.types import Array, PRNGKey, PyTree
 
-Order = Literal["fifo", "sjf", "lrf", "spf", "qssf", "srtf", "srsf", "las", "spot"]
+Order = Literal[
+    "fifo", "sjf", "lrf", "spf", "qssf", "lifo", "sjf-narrow", "lpf", "f1",
+    "srtf", "srsf", "las", "spot",
+]  # fmt: skip
 Mode = Literal["skip", "block"]
-ORDERS: tuple[Order, ...] = ("fifo", "sjf", "lrf", "spf", "qssf")
-"""Those that never suspend a job."""
+ORDERS: tuple[Order, ...] = ("fifo", "sjf", "lrf", "spf", "qssf", "lifo", "sjf-narrow", "lpf", "f1")
+"""Those that never suspend a job; ``f1`` needs ``commits``."""
 SUSPENDING: tuple[Order, ...] = ("srtf", "srsf", "las", "spot")
 """Those that need ``suspends``; ``las`` has the queues of the parameters' thresholds."""
 MOST_WORK = 2**30  # GPU-seconds at which QSSF's estimates are cut
@@ -43,6 +46,15 @@ def _key(order: Order, view: View) -> Array:
             return jnp.stack([gpus, zero], axis=1)
         case "spf":
             return product(jobs.duration[rows], gpus)
+        case "lifo":
+            return jnp.stack([-jobs.submit[rows], zero], axis=1)
+        case "sjf-narrow":
+            return jnp.stack([jobs.duration[rows], gpus], axis=1)
+        case "lpf":
+            return jnp.stack([-jobs.duration[rows], zero], axis=1)
+        case "f1":
+            assert jobs.f1 is not None
+            return jnp.stack([jobs.f1[rows], zero], axis=1)
         case "srtf":
             return jnp.stack([_seconds_left(state), zero], axis=1)
         case "srsf":
@@ -75,17 +87,24 @@ def product(seconds: Array, gpus: Array) -> Array:
 def rule(env: ClusterJobs, order: Order, mode: Mode = "skip") -> Policy:
     """The first job in order that fits starts (``skip``), or the first in order waits (``block``).
 
+    Where choices commit both are the first in order, which then waits until it fits.
     ``block`` needs ``may_wait``. Where the environment suspends jobs, the policy says the whole
     order; running jobs come before all that wait in the orders that never suspend.
 
     Raises:
-      JaxschedError: an unknown order, or one that suspends where the environment does not.
+      JaxschedError: an unknown order, or one that suspends where the environment does not, or F1
+        where choices do not commit.
     """
     known = ORDERS + SUSPENDING if env.suspends else ORDERS
     if order in SUSPENDING and not env.suspends:
         raise JaxschedError(
             f"cluster: order is {order!r}, which suspends jobs; accepted: env.suspends=true, or "
             f"{', '.join(known)}"
+        )
+    if order == "f1" and not env.commits:
+        raise JaxschedError(
+            "cluster: order is 'f1', which goes with choices that commit; accepted: "
+            "env.commits=true, or another order"
         )
     if order not in known:
         raise JaxschedError(f"cluster: order is {order!r}; accepted: {', '.join(known)}")
@@ -153,6 +172,16 @@ RULES: Mapping[str, tuple[Order, Mode]] = MappingProxyType(
     }
 )
 """Names of ``trace_replay.POLICIES`` as order and mode."""
+
+COMMITTED_RULES: Mapping[str, tuple[Order, Mode]] = MappingProxyType(
+    {
+        "lcfs": ("lifo", "block"),
+        "sjf-narrow": ("sjf-narrow", "block"),
+        "lpf": ("lpf", "block"),
+        "f1": ("f1", "block"),
+    }
+)
+"""Likewise, of those that play where choices commit."""
 
 SUSPENDING_RULES: Mapping[str, tuple[Order, Mode]] = MappingProxyType(
     {name: (name, "skip") for name in SUSPENDING}

@@ -22,22 +22,25 @@ class JobScorer(ExportableModule):
       hidden: widths of the layers that positions share.
       wait: widths of the layers that score waiting.
       suspends: the environment's option; positions say more then.
+      sees_run_times: likewise.
     """
 
     window: int
     hidden: tuple[int, ...] = (32, 32)
     wait: tuple[int, ...] = (32,)
     suspends: bool = False
+    sees_run_times: bool = False
 
     def describe(self) -> list[nd.Step]:
         """Positions beside the cluster; the oldest job beside the cluster; joined."""
         job = nd.last_of("jobs", "job", self.hidden)
+        sizes = _sizes(suspends=self.suspends, sees_run_times=self.sees_run_times)
         return [
-            *_jobs_steps(self.window, suspends=self.suspends),
+            *_jobs_steps(self.window, sizes),
             *nd.dense_stack("jobs", "job", self.hidden),
             nd.dense(job, "job_score", 1, activation="linear"),
             nd.reshape("job_score", "job_scores", (self.window,)),
-            nd.take(nd.OBSERVATION, "oldest", stop=sum(_sizes(suspends=self.suspends))),
+            nd.take(nd.OBSERVATION, "oldest", stop=sum(sizes)),
             *nd.dense_stack("oldest", "wait", self.wait),
             nd.dense(nd.last_of("oldest", "wait", self.wait), "wait_score", 1, activation="linear"),
             nd.concat(("job_scores", "wait_score"), nd.SCORES),
@@ -54,6 +57,7 @@ class ClusterValue(ExportableModule):
       hidden: widths of the layers that positions share.
       head: widths of the layers behind the average.
       suspends: as of ``JobScorer``.
+      sees_run_times: likewise.
     """
 
     single = True
@@ -61,11 +65,13 @@ class ClusterValue(ExportableModule):
     hidden: tuple[int, ...] = (32,)
     head: tuple[int, ...] = (32,)
     suspends: bool = False
+    sees_run_times: bool = False
 
     def describe(self) -> list[nd.Step]:
         """Positions averaged, beside the cluster."""
+        sizes = _sizes(suspends=self.suspends, sees_run_times=self.sees_run_times)
         return [
-            *_jobs_steps(self.window, suspends=self.suspends),
+            *_jobs_steps(self.window, sizes),
             *nd.dense_stack("jobs", "job", self.hidden),
             nd.mean(nd.last_of("jobs", "job", self.hidden), "average"),
             nd.concat(("cluster", "average"), "joined"),
@@ -80,15 +86,15 @@ class ClusterValue(ExportableModule):
         ]
 
 
-def _sizes(*, suspends: bool) -> tuple[int, int]:
+def _sizes(*, suspends: bool, sees_run_times: bool) -> tuple[int, int]:
     """C and F."""
-    cluster, position = unbatched(suspends=suspends)
+    cluster, position = unbatched(suspends=suspends, sees_run_times=sees_run_times)
     return len(cluster), len(position)
 
 
-def _jobs_steps(window: int, *, suspends: bool) -> list[nd.Step]:
-    """Steps up to ``cluster`` ``[C]`` and ``jobs`` ``[W, F + C]``."""
-    num_cluster, num_position = _sizes(suspends=suspends)
+def _jobs_steps(window: int, sizes: tuple[int, int]) -> list[nd.Step]:
+    """Steps up to ``cluster`` ``[C]`` and ``jobs`` ``[W, F + C]``; ``sizes`` are C and F."""
+    num_cluster, num_position = sizes
     return [
         nd.take(nd.OBSERVATION, "cluster", stop=num_cluster),
         nd.take(nd.OBSERVATION, "flat", start=num_cluster),

@@ -1,9 +1,11 @@
-"""What a policy sees: never the run time of a job that has not ended.
+"""What a policy sees: not the run time of a job that has not ended, unless it is asked for.
 
 Axes: ``S`` servers, ``W`` positions, ``C`` numbers of the cluster, ``F`` numbers of a position.
 Neither C nor F depends on the cluster, the window or the table, so that weights shared by the
 positions play on every workload.
 """
+
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -62,6 +64,14 @@ OF_POSITION = ("runs", "attained", "service", "run", "suspensions", "priority")
 far, these times its GPUs, seconds of its present run, how often it was suspended, and its priority
 (logarithms). ``wait`` is the rest of its time in the system."""
 
+OF_RUN_TIMES = ("run_time", "work", "slowdown", "f1_size", "f1_age")
+"""Where run times are seen, behind all these: the run time, this times the GPUs and the bounded
+slowdown were the job to start now (logarithms); and the two parts of F1 (``trace_replay.policies``)
+over 100: ``log10(run time) * GPUs``, and the 870 times ``log10(time / submission)`` by which the
+job's submission is less than the time. The rule ``f1`` goes by the first less the second."""
+
+BRIEF_S = 10.0  # run times below it count as that long in the bounded slowdown
+F1_WEIGHT, F1_UNIT = 870.0, 100.0
 OCTAVES = 16.0  # logarithms are divided by this
 LARGEST = 4.0  # no entry is above it: GPU-seconds are below 2**46
 
@@ -82,8 +92,11 @@ def observe(rules: Rules, state: State, jobs: Jobs, restart_s: Array) -> Array:
 def of_cluster(rules: Rules, state: State, jobs: Jobs) -> Array:
     """``CLUSTER``, float32 ``[C]``."""
     cluster = rules.cluster
-    free = dynamics.free_gpus(state)
-    full, total = cluster.gpus_per_server, float(cluster.num_gpus)
+    free = dynamics.free_gpus(rules, state)
+    total = float(cluster.num_gpus)
+    full: Any = cluster.gpus_per_server
+    if cluster.kinds:
+        full = jnp.array(cluster.server_gpus, jnp.int32)
     quarter = jnp.where(free == full, 5, -(-4 * free // full))
     servers = jnp.sum(quarter[None, :] == jnp.arange(6)[:, None], axis=1) / cluster.num_servers
     wanted = jnp.sum(jnp.where(dynamics.waits(state, jobs), jobs.num_gpus[state.window], 0))
@@ -123,6 +136,8 @@ def of_positions(rules: Rules, state: State, jobs: Jobs) -> Array:
         numbers = (attained, work, run, account.preemptions, jobs.priority[rows])
         logarithms = [logarithm(number) for number in numbers]
         further = [jnp.stack([runs.astype(jnp.float32), *logarithms], axis=-1)]
+    if rules.sees_run_times:
+        further.append(_of_run_times(state, jobs))
     scopes = jax.vmap(lambda row: hs.of_scopes(state.history, jobs.known, row))(rows)
     unit = hs.STEPS * hs.FINE * OCTAVES
     history = jnp.stack(
@@ -155,17 +170,41 @@ def of_positions(rules: Rules, state: State, jobs: Jobs) -> Array:
     return jnp.where(occupied[:, None], seen, 0.0)
 
 
-def unbatched(*, suspends: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _of_run_times(state: State, jobs: Jobs) -> Array:
+    """``OF_RUN_TIMES`` of each position, float32 ``[W, 5]``."""
+    rows = state.window
+    run, gpus = jobs.duration[rows].astype(jnp.float32), jobs.num_gpus[rows]
+    waited = (state.time - jobs.submit[rows]).astype(jnp.float32)
+    slowdown = (waited + run) / jnp.maximum(run, BRIEF_S)
+    since = jnp.maximum(jobs.submit[rows], 0.1).astype(jnp.float32)
+    age = F1_WEIGHT * jnp.log1p(waited / since) / jnp.log(10.0)
+    columns = [
+        logarithm(run),
+        logarithm(run * gpus),
+        logarithm(slowdown),
+        jnp.log10(jnp.maximum(run, 0.1)) * gpus / F1_UNIT,
+        age / F1_UNIT,
+    ]
+    return jnp.clip(jnp.stack(columns, axis=-1), 0.0, LARGEST)
+
+
+def unbatched(
+    *, suspends: bool, sees_run_times: bool = False
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Names of the numbers of the cluster, and of a position."""
+    cluster: tuple[str, ...] = CLUSTER
+    position: tuple[str, ...] = POSITION
     if suspends:
-        return CLUSTER + OF_CLUSTER, POSITION + OF_POSITION
-    return CLUSTER, POSITION
+        cluster, position = cluster + OF_CLUSTER, position + OF_POSITION
+    if sees_run_times:
+        position += OF_RUN_TIMES
+    return cluster, position
 
 
-def names(window: int, *, suspends: bool = False) -> tuple[str, ...]:
+def names(rules: Rules) -> tuple[str, ...]:
     """What the entries of an observation are."""
-    cluster, position = unbatched(suspends=suspends)
-    return (*cluster, *(f"position{q}.{name}" for q in range(window) for name in position))
+    cluster, position = unbatched(suspends=rules.suspends, sees_run_times=rules.sees_run_times)
+    return (*cluster, *(f"position{q}.{name}" for q in range(rules.window) for name in position))
 
 
 _OCTAVES = "octaves of one more"
@@ -203,6 +242,11 @@ _OF_POSITION = {
     "run": ("seconds of its present run", _OCTAVES, OCTAVES),
     "suspensions": ("how often it was suspended", _OCTAVES, OCTAVES),
     "priority": ("its priority", _OCTAVES, OCTAVES),
+    "run_time": ("seconds that the job will run", _OCTAVES, OCTAVES),
+    "work": ("this times its GPUs", _OCTAVES, OCTAVES),
+    "slowdown": ("its bounded slowdown, were it to start now", _OCTAVES, OCTAVES),
+    "f1_size": ("log10(run time) times its GPUs", "1", F1_UNIT),
+    "f1_age": ("870 log10(time / submission)", "1", F1_UNIT),
 }
 _LIKE = {"all": "all jobs", "owner": "jobs of its owner", "size": "jobs of its GPUs",
          "stream": "jobs of its owner and GPUs"}  # fmt: skip
@@ -214,9 +258,9 @@ _OF_SCOPE = {
 }
 
 
-def features(*, suspends: bool) -> dict[str, Feature]:
+def features(rules: Rules) -> dict[str, Feature]:
     """What each kind of entry means, by its name with ``*`` for every number."""
-    cluster, position = unbatched(suspends=suspends)
+    cluster, position = unbatched(suspends=rules.suspends, sees_run_times=rules.sees_run_times)
     found = {name: Feature(*_OF_CLUSTER[name]) for name in cluster}
     for name in position:
         scope, dot, statistic = name.partition(".")

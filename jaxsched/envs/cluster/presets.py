@@ -11,7 +11,7 @@ from jaxsched.algorithms.evolution import EvolutionConfig
 from jaxsched.algorithms.ppo_settings import PPOConfig
 from jaxsched.core.training import LoopConfig
 from jaxsched.envs.cluster.environment import ClusterJobs
-from jaxsched.envs.cluster.traces import PHILLY
+from jaxsched.envs.cluster.traces import PHILLY, RLTUNE, RLTUNE_SERVERS
 from jaxsched.systems.parts import PresetInfo, TraceSet
 from jaxsched.systems.recipe import Recipe, Stage
 
@@ -106,7 +106,34 @@ SEARCH = Recipe(
     departures=(),
 )
 
-PRESETS = {"quick": QUICK, "ppo": PPO, "branch": BRANCH, "search": SEARCH}
+# RLTune's environment: servers of two sizes, choices that commit, run times known.
+COMMITTED = Recipe(
+    env=ClusterJobs(
+        window=128,
+        placement="first_fit",
+        may_wait=False,
+        servers=RLTUNE_SERVERS,
+        commits=True,
+        sees_run_times=True,
+    ),
+    traces=TraceSet(RLTUNE.name, RLTUNE.name, RLTUNE.name, 48, 32, 100),
+    stages=(
+        Stage(
+            name="search",
+            learner=EvolutionConfig(
+                members=32, episodes=8, min_std=0.05, averaging=0.5, layers=("job_score",)
+            ),
+            loop=LoopConfig(num_envs=256, rollout_length=256, num_updates=30, num_random_streams=8),
+            evaluate_every=5,
+        ),
+    ),
+    network="linear",
+    policy="search",
+    checkpoint_every=10,
+    departures=(),
+)
+
+PRESETS = {"quick": QUICK, "ppo": PPO, "branch": BRANCH, "search": SEARCH, "committed": COMMITTED}
 
 NOTES = {
     "quick": PresetInfo("a first look: as ppo, with a fifth of its updates", "1 min on a CPU core"),
@@ -118,6 +145,10 @@ NOTES = {
     "search": PresetInfo(
         "who runs, with suspension, by a linear score of each job: between qssf and las",
         "7 min on a CPU core",
+    ),
+    "committed": PresetInfo(
+        "RLTune's environment: servers of two sizes, choices that commit, run times known",
+        "5 min on a CPU core",
     ),
 }
 """What each recipe is for."""

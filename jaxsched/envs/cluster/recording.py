@@ -6,8 +6,10 @@ Axes: ``T`` steps, ``S`` servers, ``M`` GPUs per server.
 from functools import cache
 from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 
+from jaxsched.core.recorder import NOBODY
 from jaxsched.core.trajectory import Step, Trajectory
 from jaxsched.envs.cluster.environment import ClusterJobs, Params
 from jaxsched.envs.cluster.records import recorder
@@ -36,9 +38,12 @@ def recording(env: ClusterJobs) -> Recording:
 
 
 def _moment(env: ClusterJobs, step: Step, params: Params) -> Moment:
-    del env, params
-    after = step.after
-    return Moment(step.before.time, after.job.T, after.free_from.T)
+    del params
+    after, time = step.after, step.before.time
+    if env.commits:  # the step's job starts later than its choice
+        events = step.timestep.metrics
+        time = jnp.where(events.started == NOBODY, time, events.of_started["start"])
+    return Moment(time, after.job.T, after.free_from.T)
 
 
 def _clock(env: ClusterJobs, state: Any) -> Array:
@@ -59,7 +64,7 @@ def _schedule(
     submit = np.asarray(jobs.submit)[episode, :count].astype(np.float64)
     records = trajectory.records
     start, finish = (np.asarray(records[k], np.float64)[:count] for k in ("start", "finish"))
-    pieces = Pieces.of(_entries(trajectory.moments, jobs.nobody))
+    pieces = Pieces.of(_entries(trajectory.moments, jobs.nobody, env.server_gpus()))
     wait = np.where(start >= 0, start - submit, np.nan)
     facts = [
         Fact("GPUs", gpus.tolist()),
@@ -75,7 +80,7 @@ def _schedule(
         policy="",
         episode="",
         unit="GPU",
-        bands=tuple(Band(f"server {s}", env.gpus_per_server) for s in range(env.num_servers)),
+        bands=tuple(Band(f"server {s}", gpus) for s, gpus in enumerate(env.server_gpus())),
         pieces=pieces,
         submit=submit,
         start=start,
@@ -87,16 +92,17 @@ def _schedule(
     )
 
 
-def _entries(moments: Moment, nobody: int) -> list[tuple[int, int, int, float, float, int]]:
+def _entries(
+    moments: Moment, nobody: int, server_gpus: tuple[int, ...]
+) -> list[tuple[int, int, int, float, float, int]]:
     """Runs of jobs on GPUs, as ``Pieces.of`` takes them.
 
     A run begins at the step after which a GPU has another end to wait for. It ends then or, where
     the job is suspended, at the step after which the GPU has no longer that end to wait for.
     """
     time = np.asarray(moments.time, np.int64)
-    job, until = (
-        np.asarray(part).reshape(len(time), -1) for part in (moments.job, moments.free_from)
-    )
+    is_there = np.arange(np.shape(moments.job)[-1]) < np.array(server_gpus)[:, None]
+    job, until = (np.asarray(part)[:, is_there] for part in (moments.job, moments.free_from))
     changes = np.diff(until, axis=0, prepend=0) != 0
     runs_of: dict[tuple[int, int, int], list[int]] = {}
     for gpu in np.flatnonzero(changes.any(axis=0)).tolist():

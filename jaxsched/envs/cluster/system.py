@@ -1,4 +1,4 @@
-"""Rigid jobs on identical servers as the rest of the library sees them: no paper's system."""
+"""Rigid jobs on servers as the rest of the library sees them: no paper's system."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -6,9 +6,10 @@ from functools import partial
 from typing import Any
 
 from jaxsched.core.policies import Policy
+from jaxsched.envs.cluster import cases
 from jaxsched.envs.cluster import records as rec
 from jaxsched.envs.cluster.environment import MOST_POSITIONS, ClusterJobs
-from jaxsched.envs.cluster.heuristics import RULES, SUSPENDING_RULES, rule
+from jaxsched.envs.cluster.heuristics import COMMITTED_RULES, RULES, SUSPENDING_RULES, rule
 from jaxsched.envs.cluster.networks import WIDTHS, ClusterValue, JobScorer
 from jaxsched.envs.cluster.presets import NOTES, PRESETS
 from jaxsched.envs.cluster.recording import recording
@@ -33,9 +34,18 @@ WORDS: dict[str, tuple[Kind, str, str, bool]] = {
     "sjf": ("reference", "shortest job that fits", "run times", True),
     "sjf-block": ("reference", "shortest job; others wait for it", "run times", True),
     "spf": ("reference", "least GPU time first", "run times", True),
+    "lcfs": ("baseline", "the youngest job; choices commit", "order of arrival", False),
+    "sjf-narrow": (
+        "reference",
+        "shortest job, of equal ones fewest GPUs; choices commit",
+        "run times",
+        True,
+    ),
+    "lpf": ("reference", "longest job; choices commit", "run times", True),
+    "f1": ("reference", "lowest score F1; choices commit", "run times", True),
 }
 """Kind of each rule, what it does, what it knows, and whether no scheduler can know that."""
-BEST = ("srtf", "sjf")  # where jobs may be suspended, and where not
+BEST = ("srtf", "sjf", "f1")  # where jobs may be suspended, where not, where choices commit
 
 
 def _in_window(env: ClusterJobs, num_jobs: int, *, window: int) -> ClusterJobs:
@@ -47,14 +57,18 @@ def _in_window(env: ClusterJobs, num_jobs: int, *, window: int) -> ClusterJobs:
 
 
 def _plays(name: str, env: ClusterJobs | None) -> bool:
-    """Those that suspend jobs where that is allowed."""
+    """Those that suspend jobs where that is allowed; of committed ones every order once."""
+    if name in COMMITTED_RULES:
+        return env is not None and env.commits
+    if name in ("fifo-skip", "sjf-block"):
+        return env is None or not env.commits
     return name not in SUSPENDING_RULES or (env is not None and env.suspends)
 
 
 def _rule(name: str, kind: Kind, words: str, knows: str, clairvoyant: bool) -> Rule:
     def make(env: ClusterJobs, *, window: int) -> Policy:
         del window
-        order, mode = SUSPENDING_RULES[name] if name in SUSPENDING_RULES else RULES[name]
+        order, mode = {**RULES, **SUSPENDING_RULES, **COMMITTED_RULES}[name]
         return rule(env, order, mode)._replace(name=name)
 
     return Rule(
@@ -81,19 +95,19 @@ def _network(env: ClusterJobs, kind: str) -> Network:
     """``jobs`` scores every job by itself, ``linear`` without hidden layers; others are flat."""
     if kind in WIDTHS:
         hidden, wait = WIDTHS[kind]
-        return JobScorer(env.window, hidden, wait, env.suspends)
+        return JobScorer(env.window, hidden, wait, env.suspends, env.sees_run_times)
     return system.fully_connected(env, kind)
 
 
 def _value(env: ClusterJobs, kind: str) -> Any:
     if kind in WIDTHS:
-        return ClusterValue(env.window, suspends=env.suspends)
+        return ClusterValue(env.window, suspends=env.suspends, sees_run_times=env.sees_run_times)
     return system.fully_connected_value(env, kind)
 
 
 SYSTEM = system.System(
     name="cluster",
-    title="Rigid jobs on identical servers, as the leaderboard replays them",
+    title="Rigid jobs on servers, as the leaderboard replays them",
     decides="which waiting job starts next; with suspension, who runs",
     environment=ClusterJobs,
     metrics=system.Metrics(
@@ -126,6 +140,7 @@ SYSTEM = system.System(
     options=system.Options({"window": 0}, words=_in_words),
     networks=system.Networks(_network, _value, default="jobs"),
     recipes=system.Recipes(PRESETS, NOTES),
+    cases=system.Cases(cases.read, cases.WHOLE),
     training=system.Training(
         planning_horizon_s=86_400.0,
         horizon_s=86_400.0,

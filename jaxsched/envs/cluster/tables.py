@@ -16,8 +16,11 @@ from jaxsched.jobs import Integers, JobTable
 from jaxsched.ops.arrays import to_device
 from jaxsched.trace_replay import Cluster, history
 from jaxsched.trace_replay.history import Known
-from jaxsched.trace_replay.tables import NEVER, as_table, crossing_times, groups_of
+from jaxsched.trace_replay.policies import Locality, Policy
+from jaxsched.trace_replay.tables import NEVER, as_table, crossing_times, fixed_key, groups_of
 from jaxsched.types import Array
+
+F1 = Policy("f1")
 
 
 class Jobs(NamedTuple):
@@ -36,6 +39,8 @@ class Jobs(NamedTuple):
       owners: bool ``[G]``, all true: its length is the number of owners of any table.
       scopes: bool ``[R]``, likewise for rows of history.
       sizes: ``[K]``, the numbers of GPUs that jobs of any table want.
+      f1: the job's place in the order of F1 (``trace_replay.policies``); None unless choices
+        commit.
     """
 
     submit: Array
@@ -49,6 +54,7 @@ class Jobs(NamedTuple):
     owners: Array
     scopes: Array
     sizes: Array
+    f1: Array | None = None
 
     @property
     def nobody(self) -> int:
@@ -76,6 +82,8 @@ def build_jobs(
     *,
     length: int = 0,
     thresholds: tuple[int, ...] = (),
+    locality: Locality = "strict",
+    ranks_f1: bool = False,
 ) -> Jobs:
     """Job tables as episodes.
 
@@ -84,13 +92,15 @@ def build_jobs(
       cluster: the cluster; every job must fit.
       length: pad the tables to at least this many jobs.
       thresholds: GPU-seconds, ``Q`` of them.
+      locality: what fits.
+      ranks_f1: whether jobs have a place in the order of F1.
 
     Raises:
       JaxschedError: there are none, or one cannot be replayed on the cluster.
     """
     if not tables:
         raise JaxschedError("cluster: there are no job tables; accepted: at least one")
-    checked = [as_table(table, cluster) for table in tables]
+    checked = [as_table(table, cluster, locality) for table in tables]
     count = max(length, *(len(table) for table in checked)) + 1
     groups = [groups_of(table) for table in checked]
     known = [
@@ -133,6 +143,7 @@ def build_jobs(
         sizes=to_device(
             np.unique(np.concatenate([table["num_gpus"] for table in checked])), jnp.int32
         ),
+        f1=stacked([fixed_key(table, F1) for table in checked], 0) if ranks_f1 else None,
     )
 
 

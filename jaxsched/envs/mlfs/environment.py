@@ -22,6 +22,7 @@ from jaxsched.envs.mlfs.simulator.tables import SLOT_S, Params
 from jaxsched.envs.mlfs.step_metrics import StepAccumulator, accumulated, nothing_yet
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
+from jaxsched.jobs.servers import Servers
 from jaxsched.ops.batching import apply_if, select
 from jaxsched.options import Bounds
 from jaxsched.types import Array, ArraySpec, DiscreteSpec, Feature, PRNGKey, TimeStep
@@ -256,8 +257,23 @@ class MLFS(Environment):
         return self.gpus
 
     @classmethod
-    def of_servers(cls, num_servers: int, gpus_per_server: int) -> dict[str, Any]:
-        """The option ``gpus``, which has a number for each server."""
+    def of_servers(
+        cls, num_servers: int, gpus_per_server: int, kinds: tuple[Any, ...] = ()
+    ) -> dict[str, Any]:
+        """The option ``gpus``, which has a number for each server.
+
+        A job's tasks may run on servers of different sizes.
+
+        Raises:
+          JaxschedError: some servers are for small jobs.
+        """
+        if Servers(num_servers, gpus_per_server, kinds).has_limits:
+            raise JaxschedError(
+                "mlfs: its environment has no servers for small jobs; accepted: sizes without "
+                "a limit, such as 2x2,4x8"
+            )
+        if kinds:
+            return {"gpus": tuple(k.gpus_per_server for k in kinds for _ in range(k.num_servers))}
         return {"gpus": (gpus_per_server,) * num_servers}
 
     def facts(self) -> dict[str, str]:

@@ -208,8 +208,8 @@ const leaderboard = (() => {
       by("which").textContent = `${state.workload} ${atLoad()}`;
       by("about").textContent = !board ? "Not played at this load." : [
         board.num_draws > 1 ? `${board.num_draws} draws of ` : "",
-        `${board.num_jobs.toLocaleString("en")} jobs on ${board.num_servers} × `,
-        `${board.gpus_per_server} GPUs; the window has ${board.num_measured.toLocaleString("en")}`,
+        `${board.num_jobs.toLocaleString("en")} jobs on ${board.size} `,
+        `GPUs; the window has ${board.num_measured.toLocaleString("en")}`,
         ` jobs and a load of ${number(board.load)}, ${number(100 * board.busy)} % of the GPUs are `,
         `busy and ${number(board.waiting.reduce((a, b) => a + b, 0) / board.waiting.length)} jobs `,
         `wait under ${board.reference}. Bound: ${board.bound} mean completion time, without `,

@@ -117,7 +117,7 @@ def test_policies_of_the_leaderboard(name):
 def test_refused_rules():
     env = ClusterJobs(3, 4, 8)
     with pytest.raises(
-        Exception, match="accepted: env.suspends=true, or fifo, sjf, lrf, spf, qssf$"
+        Exception, match="accepted: env.suspends=true, or fifo, sjf, lrf, spf, qssf, lifo, "
     ):
         rule(env, "srtf")
     with pytest.raises(Exception, match="las, spot$"):

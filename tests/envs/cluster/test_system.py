@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jaxsched.core.trajectory import Trajectory, record_trajectory
-from jaxsched.envs.cluster.heuristics import RULES, SUSPENDING_RULES
+from jaxsched.envs.cluster.heuristics import COMMITTED_RULES, RULES, SUSPENDING_RULES
 from jaxsched.envs.cluster.system import BEST, SYSTEM
 from jaxsched.errors import JaxschedError
 from jaxsched.experiment.options import TraceOptions
@@ -18,7 +18,7 @@ from jaxsched.results.comparison import Learned
 from jaxsched.runs.policies import on_cluster
 from jaxsched.systems import functions, presets
 from jaxsched.systems.stages import stages_of
-from jaxsched.trace_replay import POLICIES, Cluster, replay
+from jaxsched.trace_replay import POLICIES, Cluster, Policy, replay
 from jaxsched.trace_replay.records import summary
 from jaxsched.traces import registry as traces
 from jaxsched.traces.describe import offered_load
@@ -46,22 +46,27 @@ def suspended():
 
 
 def test_every_rule_has_its_name_and_words():
-    assert set(SYSTEM.policies) == {*RULES, *SUSPENDING_RULES}
+    assert set(SYSTEM.policies) == {*RULES, *SUSPENDING_RULES, *COMMITTED_RULES}
     suspends = functions.environment(SYSTEM, suspends=True)
+    commits = functions.environment(SYSTEM, commits=True)
     assert set(functions.usual_policies(SYSTEM)) == set(RULES)
-    assert set(functions.usual_policies(SYSTEM, suspends)) == set(SYSTEM.policies)
-    for env in (functions.environment(SYSTEM), suspends):
+    assert set(functions.usual_policies(SYSTEM, suspends)) == {*RULES, *SUSPENDING_RULES}
+    once = {*RULES, *COMMITTED_RULES} - {"fifo-skip", "sjf-block"}  # those are fifo and sjf
+    assert set(functions.usual_policies(SYSTEM, commits)) == once
+    for env in (functions.environment(SYSTEM), suspends, commits):
         for name in functions.usual_policies(SYSTEM, env):
             assert functions.heuristic(SYSTEM, name, env, 5, {}).policy.name == name
     told = {name for name, rule in SYSTEM.policies.items() if rule.clairvoyant}
-    knowing = {name for name in SYSTEM.policies if POLICIES[name].clairvoyant}
+    board = dict(POLICIES) | {name: Policy(*how) for name, how in COMMITTED_RULES.items()}
+    knowing = {name for name in SYSTEM.policies if board[name].clairvoyant}
     assert told == knowing
     with pytest.raises(JaxschedError, match="'las', which suspends jobs; accepted: env.sus"):
         functions.heuristic(SYSTEM, "las", functions.environment(SYSTEM), 5, {})
 
 
 def test_the_best_rule_is_one_that_plays():
-    suspending, starting = BEST
+    suspending, starting, committing = BEST
+    assert functions.best_rule(SYSTEM, [*COMMITTED_RULES, "fifo"]) == committing
     assert functions.best_rule(SYSTEM, SYSTEM.policies) == suspending
     assert functions.best_rule(SYSTEM, RULES) == starting
     assert functions.best_rule(SYSTEM, ["fifo"]) == ""
@@ -153,3 +158,10 @@ def test_recipes_learn_from_their_tables(name):
         lambda key: stage.learner.init(key, stage.env.specs(params)), jax.random.key(0)
     )
     assert jax.tree.leaves(state)
+
+
+def test_windows_as_rltune_takes_them():
+    one, two = (traces.get("cluster-rltune", seed=3, num_traces=n, num_jobs=64) for n in (2, 3))
+    assert [table.digest() for table in one] == [table.digest() for table in two[:2]]
+    assert one[1]["submit_time"][0] >= one[0]["submit_time"][-1], "one clock for all"
+    assert set(np.unique(one[0]["num_gpus"])) <= {1, 2, 4, *range(8, 161, 8)}
