@@ -28,7 +28,6 @@ from jaxsched.arguments import argument
 from jaxsched.errors import JaxschedError
 from jaxsched.experiment.frames import frame_of_rows
 from jaxsched.files import PathLike, make_folder, write_json, write_text
-from jaxsched.jobs.servers import read_servers
 from jaxsched.leaderboard.board import ITERATIONS, REFERENCE
 from jaxsched.leaderboard.entries import Entry, entries_of
 from jaxsched.leaderboard.recorded import recorded_entry
@@ -127,7 +126,7 @@ def advise(
 
     Args:
       log: a file of any known format, a table of one's own, a data frame, or a ``Trace``.
-      servers: the cluster as "40x8".
+      servers: the cluster as "40x8", or "16x2,20x8" where servers differ.
       policies: names; all that can be played if absent.
       policy: of one's own, "module:function" each, as the leaderboard takes them.
       checkpoint: trained policies, as ``jaxsched.load`` finds them; they play the log as one
@@ -135,7 +134,7 @@ def advise(
       history: share of the submissions before the jobs that count.
       by: whose waits are told apart, "group" or "user"; what the log has if absent.
       names: show names of groups and users, not hashes.
-      capacity: look for the smallest cluster at equal waits.
+      capacity: look for the smallest cluster at equal waits, where all servers are alike.
       num_jobs: play the first so many jobs; all if absent.
       format: of the file; told by its content if absent.
       columns: of a table of one's own, names in the file to names in a trace.
@@ -169,7 +168,7 @@ def advise(
     suggested = recommended(rows)
     chosen = [*suggested, *([near.policy] if near else [reference.policy])]
     fits = []
-    if capacity:
+    if capacity and not cluster.kinds:
         fits = _fits(dict.fromkeys(chosen), players, found, ready, span, reference, progress)
     document: dict[str, Any] = {
         "log": {
@@ -181,7 +180,8 @@ def advise(
         },
         "cluster": {
             "num_servers": cluster.num_servers,
-            "gpus_per_server": cluster.gpus_per_server,
+            "num_gpus": cluster.num_gpus,
+            "size": cluster.size,
         },
         "measured": {
             "history": history,
@@ -229,7 +229,7 @@ def _cluster(trace: Trace, servers: str | None) -> Cluster:
       JaxschedError: none was; says how many GPUs the log had in use.
     """
     if servers is not None:
-        return Cluster(*read_servers(servers))
+        return Cluster.of(servers)
     peak = peak_gpus(trace)
     said = "" if peak is None else f"; the log had up to {peak} GPUs in use at once"
     raise JaxschedError(

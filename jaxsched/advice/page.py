@@ -31,7 +31,7 @@ def render_page(document: Document) -> str:
     shown = _shown(document)
     page = templates_of("jaxsched.report").get_template("advice.html.j2")
     measured, cluster = document["measured"], document["cluster"]
-    where = f"{cluster['num_servers']} x {cluster['gpus_per_server']} GPUs"
+    where = f"{cluster['size']} GPUs"
     return str(
         page.render(
             title=f"Advice for {document['log']['name']}",

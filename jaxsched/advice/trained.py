@@ -42,8 +42,7 @@ def _played(policy: Any, name: str, table: JobTable, cluster: Cluster) -> Record
       JaxschedError: the policy cannot play on this cluster, its system changes run times, or it
         left jobs unfinished.
     """
-    servers = f"{cluster.num_servers}x{cluster.gpus_per_server}"
-    played = evaluate(policy.system, policy, traces=[table], servers=servers)
+    played = evaluate(policy.system, policy, traces=[table], servers=str(cluster.servers))
     assert played.times is not None
     seed = getattr(policy, "best_seed", 0)
     part = next(each for each in played.times() if each["seed"] == seed)

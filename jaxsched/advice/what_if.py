@@ -141,12 +141,16 @@ def bounds_of(ready: Prepared, span: Span, iterations: int) -> dict[str, float]:
     """
     window = span.window
     jobs = ready.table.window(window.first, window.stop - window.first)
+    cluster = ready.cluster
+    servers, each = cluster.num_servers, cluster.gpus_per_server
+    if cluster.kinds:  # one pool of all GPUs, which any schedule keeps
+        servers, each = cluster.num_gpus, 1
     found = lower_bounds(
         jobs["submit_time"],
         jobs["num_gpus"],
         jobs["duration"],
-        num_servers=ready.cluster.num_servers,
-        gpus_per_server=ready.cluster.gpus_per_server,
+        num_servers=servers,
+        gpus_per_server=each,
         iterations=iterations,
     )
     run = float(np.mean(jobs["duration"]))

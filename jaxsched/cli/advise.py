@@ -23,7 +23,7 @@ LogFile = Annotated[str, typer.Argument(help="Log of a cluster, any format.", me
 
 Cluster = Annotated[
     str | None,
-    typer.Option(help="The cluster, servers x GPUs of each, such as 40x8."),
+    typer.Option(help="The cluster, servers x GPUs of each, such as 40x8 or 16x2,20x8."),
 ]
 
 Rules = Annotated[

@@ -177,6 +177,7 @@ def prepare_log(trace: Trace, cluster: Cluster, *, num_jobs: int | None = None) 
         None,
         num_servers=cluster.num_servers,
         gpus_per_server=cluster.gpus_per_server,
+        kinds=cluster.kinds,
         own=True,
     )
     _check(workload, num_jobs)

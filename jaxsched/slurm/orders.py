@@ -40,7 +40,7 @@ def _forecast(scorer: str) -> Score:
     def score(
         waiting: Sequence[QueuedJob], running: Sequence[QueuedJob], past: Sequence[EndedJob]
     ) -> Scores:
-        jobs = [*past, *running, *waiting]
+        jobs: list[EndedJob | QueuedJob] = [*past, *running, *waiting]
         rows = [(job.submit, job.num_gpus, job.owner, job.start, job.end) for job in past]
         rows += [(job.submit, job.num_gpus, job.owner, job.start, LATER) for job in running]
         rows += [(job.submit, job.num_gpus, job.owner, LATER, LATER) for job in waiting]

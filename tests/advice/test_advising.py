@@ -125,6 +125,12 @@ def test_names_are_shown_where_that_is_asked_for_and_nothing_is_written():
     assert {each["owner"] for each in found.document["rows"][0]["owners"]} == set(SECRET)
 
 
+def test_servers_of_different_sizes():
+    found = jaxsched.advise(log(), "2x4,2x2", policies=["fifo"], iterations=0)
+    assert found.document["cluster"] == {"num_servers": 4, "num_gpus": 12, "size": "2x4,2x2"}
+    assert found.document["capacity"] == []
+
+
 def test_a_log_without_starts_is_compared_with_a_rule():
     trace = log()
     plain = {name: trace[name] for name in ("submit_time", "num_gpus", "duration")}
