@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.evidence.sources import Plays, plays
-from benchmarks.mlfs_readings import BASELINES, CONTROLS, readings
+from benchmarks.mlfs_readings import BASELINES, readings
 from benchmarks.scripts import table
 from jaxsched.envs.mlfs.paper import SHORT_SHARE
 from jaxsched.results.statistics import Interval, paired_difference, ratio_interval

@@ -70,6 +70,7 @@ def extreme_rows():
 ROWS = extreme_rows()
 WEIGHTS = (
     {},
+    {"waiting_unit": "hour"},
     {
         "importance_share": 0,
         "children_share": 107,
