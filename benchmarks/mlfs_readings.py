@@ -299,8 +299,8 @@ def main() -> None:
                     span_s=3600 * float(hours),
                 )
                 part["metrics"][name] = played(name, known, tables)
-                if options.json is not None:
-                    options.json.write_text(json.dumps(result, indent=1) + "\n")
+            if options.json is not None:
+                options.json.write_text(json.dumps(result, indent=1) + "\n")
             show(key, name, part["metrics"][name])
 
 
