@@ -69,7 +69,7 @@ def played(options: Any, load: str, seed: int) -> dict[str, dict[str, Any]]:
     """Metrics by policy, the searched one first: lists ``[S, E]``."""
     from jaxsched import traces
     from jaxsched.envs.mlfs.cluster_presets import CLUSTERS
-    from jaxsched.envs.mlfs.simulator.tables import WEIGHTS
+    from jaxsched.envs.mlfs.environment import PRIORITIES
     from jaxsched.results.comparison import as_seeds
     from jaxsched.runs import saved_policies
     from jaxsched.systems import registry
@@ -82,7 +82,7 @@ def played(options: Any, load: str, seed: int) -> dict[str, dict[str, Any]]:
         num_jobs=options.jobs,
     )
     learned = as_seeds([saved_policies.load(path, system)[0] for path in options.policy])
-    weights = {name: getattr(learned.env, name) for name in WEIGHTS}
+    weights = {name: getattr(learned.env, name) for name in PRIORITIES}
     size: dict[str, Any] = CLUSTERS[options.cluster]
     env = functions.environment(system, **size, **weights, decide="slot")
     policy = functions.network_policy(system, env, learned.network, "searched", learned.play)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from benchmarks.evidence import readings
 from benchmarks.evidence.judge import Single, Verdict, by_tenth, less_one, single, verdict
 from benchmarks.evidence.parts import (
     Contest,
@@ -61,6 +62,8 @@ def page(evidence: Evidence) -> str:
         parts += [f"## Learned against `{contest.rule_name}`: {contest.title}", *_contest(contest)]
         if contest.ranked_by:
             parts.append(f"![by tenth]({picture_name(evidence, number)})")
+    if evidence.readings is not None:
+        parts += readings.sections(evidence.readings)
     if evidence.own:
         parts.append("## The paper's own recipe here")
         parts += [text for own in evidence.own for text in _own(evidence.system, own)]

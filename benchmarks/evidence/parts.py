@@ -147,6 +147,23 @@ class Cost:
 
 
 @dataclass(frozen=True)
+class Readings:
+    """What MLFS' text leaves open, played; files of ``benchmarks.mlfs_readings``.
+
+    Attributes:
+      ranked: every reading.
+      confirmed: the chosen one on fresh workloads.
+      controlled: MLF-C, by what it stops jobs.
+      shares: other loads.
+    """
+
+    ranked: str
+    confirmed: str
+    controlled: str
+    shares: str
+
+
+@dataclass(frozen=True)
 class Evidence:
     """All that the page of a system shows.
 
@@ -160,6 +177,7 @@ class Evidence:
       rows: JSON files of paper rows, whose claims are listed.
       cost: of the main result.
       words: paragraphs: what holds, what does not, and why.
+      readings: of what the paper's text leaves open.
     """
 
     system: str
@@ -171,3 +189,4 @@ class Evidence:
     rows: tuple[str, ...] = ()
     cost: tuple[Cost, ...] = ()
     words: tuple[str, ...] = ()
+    readings: Readings | None = None

@@ -62,7 +62,7 @@ def priorities(num_trials: int, num_tables: int) -> tuple[Found, list[Found]]:
     from jaxsched.envs.mlfs.heuristics import heuristic
     from jaxsched.envs.mlfs.simulator.tables import WEIGHTS
 
-    env = MLFS(slot_every=1)
+    env = MLFS(slot_every=1, waiting_unit="hour")
     play = player(env, num_tables)
 
     def with_weights(weights: dict[str, int]) -> Found:

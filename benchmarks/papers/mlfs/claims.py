@@ -8,8 +8,12 @@ from jaxsched.envs.mlfs.paper import MAKESPAN_H
 NEW_WEIGHTS = (
     "most of it is new weights of MLF-H's own priorities: at equal weights MLF-RL is 4.4 % below"
 )
-UNITS = "it hangs on the units of Equation 4's terms, which the paper does not give (section 13)"
-WAITS = "jobs wait longer here: the shares at x = 1 are nearer to the paper's of x = 3"
+UNITS = (
+    "played with the wait of Equation 4 in hours; in days MLF-H is before Graphene (readings above)"
+)
+WAITS = (
+    "jobs wait longer here: in 2.5 times the span the shares are near the paper's (the load, above)"
+)
 ALIKE = "the last arrivals and the longest jobs decide it, so that all policies are within a fifth"
 LOSS_LESS = (
     "MLF-RL has weights of priorities found for completion time: importance counts 20 % for 30, "

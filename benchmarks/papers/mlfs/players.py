@@ -10,10 +10,9 @@ from benchmarks.papers.mlfs.options import MLFSSettings
 from benchmarks.papers.settings import Workload
 from jaxsched.core.policies import Policy
 from jaxsched.envs.mlfs.cluster_presets import CLUSTERS
-from jaxsched.envs.mlfs.environment import MLFS
+from jaxsched.envs.mlfs.environment import MLFS, PRIORITIES
 from jaxsched.envs.mlfs.paper import BASELINES, MLF_H, MLF_HC, MLF_RL, RL
 from jaxsched.envs.mlfs.paper import MLFS as MLFS_
-from jaxsched.envs.mlfs.simulator.tables import WEIGHTS
 from jaxsched.envs.mlfs.system import OWN
 from jaxsched.results.comparison import Learned
 from jaxsched.systems import functions
@@ -24,7 +23,7 @@ PRESETS = {MLF_RL: "quick", RL: "rl"}
 """What is trained where no run is given."""
 
 SWITCHES = ("use_urgency", "use_deadline", "use_bandwidth", "use_migration")
-LEARNT_WITH = (*WEIGHTS, *SWITCHES, "order", "reward")
+LEARNT_WITH = (*PRIORITIES, *SWITCHES, "order", "reward")
 """Options that a policy takes along to another cluster: they decide what it is offered."""
 
 NO_WEIGHTS: Sequence[PyTree] = ((),)
@@ -125,8 +124,8 @@ def learned_players(lab: Lab, env: MLFS, *, needed: bool = True) -> list[Player]
     if MLF_RL not in trained:
         return players
     own = trained[MLF_RL]
-    tuned = {name: getattr(own.env, name) for name in WEIGHTS}
-    if tuned != {name: getattr(env, name) for name in WEIGHTS}:
+    tuned = {name: getattr(own.env, name) for name in PRIORITIES}
+    if tuned != {name: getattr(env, name) for name in PRIORITIES}:
         weighted = replace(env, **tuned)
         players += [
             heuristic(lab, name, weighted, with_weights_of(name, MLF_RL))

@@ -281,13 +281,28 @@ class Simulator:
             self.admitted += 1
             self.active.append(job)
             if self.use_mlfc:
-                job.limit = self.limits(job)[job.row["option"]]
+                job.limit = self.stop_limit(job, busy=False)
             for task in job.tasks:
                 task.renew(self.t)
 
     def limits(self, job):
         row = job.row
         return (row["iterations"], max(row["opt_iter"], row["req_iter"]), row["req_iter"])
+
+    def stop_limit(self, job, busy):
+        """Iterations after which MLF-C ends a job; predictions are exact here."""
+        row, limits = job.row, self.limits(job)
+        early_stop = self.config.get("early_stop", "predicted")
+        wide = busy or early_stop != "predicted"
+        limit = min(
+            limits[row["option"] : row["allow"] + 1] if wide else (), default=limits[row["option"]]
+        )
+        missing = row["req_iter"] - job.it
+        latest = self.t - (-missing * job.critical // 1000)
+        late = missing > 0 and latest > row["deadline"] // 60
+        if early_stop == "hopeless" and busy and late:
+            limit = min(limit, max(1, job.it))
+        return limit
 
     def select_migrants(self):
         """Candidates in the order of their selection; their loads leave L."""
@@ -413,9 +428,7 @@ class Simulator:
         if 60 * self.t <= row["deadline"]:
             job.it_by_deadline = job.it
         if self.use_mlfc:
-            limits, option = self.limits(job), row["option"]
-            allowed = limits[option : row["allow"] + 1] if self.over_flag else ()
-            job.limit = min(allowed, default=limits[option])
+            job.limit = self.stop_limit(job, self.over_flag)
         if job.it >= job.limit:
             job.finish = 60 * self.t
             return True

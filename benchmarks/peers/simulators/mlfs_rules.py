@@ -33,6 +33,7 @@ def set_priorities(sim):
     """Equations 2-6 for every task of the active jobs."""
     config = sim.config
     alpha, gamma = config["alpha"], config["gamma"]
+    unit = {"hour": 60, "day": 1440}[config.get("waiting_unit", "hour")]
     for job in sim.active:
         row, rat, i = job.row, ratio(job), job.it + 1
         urgency = row["urgency"] if config["use_urgency"] else 1
@@ -42,7 +43,7 @@ def set_priorities(sim):
             spare = iterations_after(job) * job.critical + job.tails[task.layer]
             task.left = row["deadline"] // 60 - spare // 1000 - sim.t
             td = 60_000 // task.left if task.left > 0 and config["use_deadline"] else 0
-            tw = (sim.t - task.wait_since) * 1000 // 60 if task.state == WAITING else 0
+            tw = (sim.t - task.wait_since) * 1000 // unit if task.state == WAITING else 0
             c = (config["g_d"] * td + config["g_r"] * tr + config["g_w"] * tw) // 100
             ml += gamma * sum(x.ml for x in task.children) // 100
             c += gamma * sum(x.c for x in task.children) // 100

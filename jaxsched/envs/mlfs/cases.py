@@ -38,8 +38,10 @@ KEYS = (
     *("gpus", "cpus_per_server", "mem_per_server", "bw_per_server", "flow_rate", "comm_rounds"),
     *("move_work", "move_mb", "max_active", "max_offers", "max_slots", "h_r", "h_s", "p_s"),
     *("use_urgency", "use_deadline", "use_bw", "use_migration", "use_mlfc"),
-    *("tiresias_threshold", "alpha", "gamma", "g_d", "g_r", "g_w"),
+    *("waiting_unit", "early_stop", "tiresias_threshold", "alpha", "gamma", "g_d", "g_r", "g_w"),
 )
+FORMER = {"waiting_unit": "hour"}
+"""What cases have that say nothing of it: they are older than the option."""
 OPTIONS = {key: MLFS.former_options.get(key, key) for key in KEYS}
 """Options of the environment by their name in a case."""
 WHOLE = (
@@ -64,6 +66,7 @@ def read(case: Mapping[str, Any]) -> Content:
       JaxschedError: the case is malformed, or its table must be refused.
     """
     options, _ = options_of(case, OPTIONS)
+    options = {**FORMER, **options}
     table = from_records(list_of(case, "jobs"), schema=TASK_JOBS)
     several = {key: case[key] for key in (BY_POLICY, BY_SWITCH) if key in case}
     for key, names in several.items():

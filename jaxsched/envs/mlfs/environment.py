@@ -29,9 +29,14 @@ from jaxsched.types import Array, ArraySpec, DiscreteSpec, Feature, PRNGKey, Tim
 from jaxsched.units import readable_time
 
 Decide = Literal["offer", "slot", "rule"]
+WaitingUnit = Literal["day", "hour"]
+EarlyStop = Literal["predicted", "achieved", "hopeless"]
+WAITING_MIN: dict[WaitingUnit, int] = {"day": 1440, "hour": 60}
 MOST_SERVERS, MOST_GPUS = 2**12, 64
 MOST_OFFERS, MOST_SLOTS = 2**14, 2**20
 WEIGHTS = tables.WEIGHTS  # of MLF-H, as printed
+PRIORITIES: dict[str, Any] = {**WEIGHTS, "waiting_unit": "day"}
+"""Options of MLF-H's priorities: weights as printed, and what they are read with."""
 
 
 def _weight(name: str) -> Bounds:
@@ -73,6 +78,9 @@ class MLFS(Environment):
       use_bandwidth: communication counts in the choice of migrants and hosts.
       use_migration: tasks leave overloaded servers.
       use_mlfc: jobs end early where the cluster is busy (MLF-C).
+      early_stop: by what MLF-C ends jobs at their target: the ``predicted`` accuracy, or the
+        ``achieved`` one, busy or not; ``hopeless``: achieved, and a busy cluster also ends jobs
+        that can no longer reach their target by their deadline.
       tiresias_threshold: attained GPU-seconds after which tiresias puts a job last.
       prediction_error: mean absolute error of the accuracies that MLF-C predicts, per cent (the
         paper's predictor: 10).
@@ -84,6 +92,8 @@ class MLFS(Environment):
       deadline_weight: per cent of the deadline term (g_d).
       remaining_weight: per cent of the remaining-time term (g_r).
       waiting_weight: per cent of the waiting term (g_w).
+      waiting_unit: of the time in the waiting term, which the paper does not give; an ``hour`` is
+        what versions of this project up to 0.1 had.
       order: in which order tasks are offered: ``mlf``, or as a baseline of section 9 does.
       decide: what a step decides: one ``offer``, the weights of a ``slot``, or nothing (``rule``).
       reward: ``mlfs`` (section 6), ``backlog`` (RL of section 9), ``progress`` or
@@ -112,6 +122,7 @@ class MLFS(Environment):
     use_bandwidth: bool = True
     use_migration: bool = True
     use_mlfc: bool = False
+    early_stop: EarlyStop = "predicted"
     tiresias_threshold: Annotated[int, Bounds(0, 2**30)] = 30000
     prediction_error: Annotated[int, Bounds(0, 100)] = 0
     run_time_error: Annotated[int, Bounds(0, 100)] = 0
@@ -124,13 +135,14 @@ class MLFS(Environment):
         "remaining_weight"
     ]
     waiting_weight: Annotated[int, _weight("waiting_weight")] = WEIGHTS["waiting_weight"]
+    waiting_unit: WaitingUnit = "day"
     order: Order = "mlf"
     decide: Decide = "offer"
     reward: RewardMode = "mlfs"
     slot_every: Annotated[int, Bounds(0, 2**14)] = 0
 
     name = "mlfs"
-    behaviour_version = 1
+    behaviour_version = 2
     reset_on_demand = True
     former_options = {
         "bw_per_server": "bandwidth_per_server",
@@ -192,6 +204,9 @@ class MLFS(Environment):
             use_migration=self.use_migration,
             use_mlfc=self.use_mlfc,
             tiresias_threshold=self.tiresias_threshold,
+            waiting_min=WAITING_MIN[self.waiting_unit],
+            stop_achieved=self.early_stop != "predicted",
+            stop_hopeless=self.early_stop == "hopeless",
         )
 
     def rules_of(self, params: Params) -> Rules:

@@ -7,7 +7,7 @@ from typing import Any
 from jaxsched.core.policies import Policy, uniform_legal
 from jaxsched.envs.mlfs import cases, recording
 from jaxsched.envs.mlfs import records as rec
-from jaxsched.envs.mlfs.environment import MLFS
+from jaxsched.envs.mlfs.environment import MLFS, PRIORITIES
 from jaxsched.envs.mlfs.heuristics import heuristic
 from jaxsched.envs.mlfs.learning.linear import linear_host
 from jaxsched.envs.mlfs.learning.networks import PAIRS, policy_network, value_network
@@ -16,7 +16,7 @@ from jaxsched.envs.mlfs.mapping import task_jobs
 from jaxsched.envs.mlfs.paper import paper_rows
 from jaxsched.envs.mlfs.recording import PLAY_PACE
 from jaxsched.envs.mlfs.simulator.rules import MLF, ORDERS
-from jaxsched.envs.mlfs.simulator.tables import SLOT_S, WEIGHTS
+from jaxsched.envs.mlfs.simulator.tables import SLOT_S
 from jaxsched.envs.mlfs.traces import WORKLOAD
 from jaxsched.envs.mlfs.workload import SMALL_JOBS, SPAN_S
 from jaxsched.errors import JaxschedError
@@ -58,14 +58,14 @@ def _rule(name: str, words: str, knows: str) -> Rule:
     """A baseline in its own order of tasks, MLF-H, or a reference policy.
 
     Only ``mlf_hc`` plays with MLF-C, unless the option ``mlfc`` has all of them do so. MLF's
-    priorities have the paper's weights, or with ``weights`` "own" those of the environment;
-    ``linear_tuned`` always has those found by search.
+    priorities have the paper's weights and the usual unit, or with ``weights`` "own" those of the
+    environment; ``linear_tuned`` always has those found by search.
     """
 
     def plays_in(env: MLFS, num_jobs: int, *, mlfc: bool, weights: str) -> MLFS:
         del num_jobs
         order: Any = name if name in ORDERS else MLF
-        changes: dict[str, Any] = dict(WEIGHTS) if weights == PAPER else {}
+        changes: dict[str, Any] = dict(PRIORITIES) if weights == PAPER else {}
         changes |= TUNED if name == LINEAR_TUNED else {}
         changes |= {"order": order, "use_mlfc": mlfc or name == "mlf_hc", "decide": "offer"}
         return replace(env, **changes)

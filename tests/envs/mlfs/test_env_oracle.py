@@ -51,6 +51,7 @@ TIGHT = {
 SETTINGS: dict[str, dict[str, Any]] = {
     "mixed": {**SMALL, "gpus": (4, 1, 2), "bandwidth_per_server": 20_000},
     "tight": {**TIGHT, "use_mlfc": True, "busy_threshold": 300, "move_mb": 0},
+    "hopeless": {**TIGHT, "use_mlfc": True, "early_stop": "hopeless", "waiting_unit": "hour"},
     "window": {
         **TIGHT,
         "cpus_per_server": 16,

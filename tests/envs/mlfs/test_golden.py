@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 
 from jaxsched.cli import main
-from jaxsched.envs.mlfs.cases import BY_POLICY, BY_SWITCH
+from jaxsched.envs.mlfs.cases import BY_POLICY, BY_SWITCH, read
 from jaxsched.errors import JaxschedError
 from jaxsched.systems import golden, registry
 from jaxsched.systems.case_files import in_layout
@@ -67,6 +67,14 @@ def test_one_run_of_a_case(name, key, run):
     got = simulate({**case, key: {run: expect}})
     assert got[key][run] is got[run]
     assert differences(expect, got[run]) == []
+
+
+def test_cases_older_than_a_unit_keep_it():
+    """The wait counts in hours, or in what a case says."""
+    case = CASES[WORKED]
+    named = {**case, "config": {**case["config"], "waiting_unit": "day"}}
+    found = [int(read(one).params.options["waiting_min"]) for one in (case, named)]
+    assert found == [60, 24 * 60]
 
 
 @pytest.mark.parametrize(

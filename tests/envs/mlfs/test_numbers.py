@@ -70,6 +70,7 @@ def extreme_rows():
 ROWS = extreme_rows()
 WEIGHTS = (
     {},
+    {"waiting_unit": "hour"},
     {
         "importance_share": 0,
         "children_share": 107,
@@ -139,7 +140,7 @@ def check_priorities(weights, slot, iterations):
     env = replace(LARGE, **weights)
     params = env.params([from_records(ROWS, schema=TASK_JOBS)])
     jobs, active, tasks = window(params, iterations)
-    options = {"use_urgency": True, "use_deadline": True}
+    options = {"use_urgency": True, "use_deadline": True, "waiting_min": env.rules.waiting_min}
     got = mlf_priority(params, jobs, active, tasks, jnp.int32(slot), **options)
 
     def priorities(sim):

@@ -1,10 +1,13 @@
-"""Predicted accuracies and run times: exact without error, the error asked for with one."""
+"""By what MLF-C stops jobs; predictions: exact without error, the error asked for with one."""
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from jaxsched import traces
 from jaxsched.envs.mlfs import MLFS
+from jaxsched.envs.mlfs.simulator.execution import stop_limit
+from jaxsched.envs.mlfs.simulator.job import Job
 from jaxsched.envs.mlfs.simulator.prediction import accuracy, predicted_stops, predicted_times
 from jaxsched.envs.mlfs.simulator.tables import unpack
 from jaxsched.errors import JaxschedError
@@ -75,3 +78,27 @@ def test_a_believed_run_time_fits_32_bits(table):
     told = predicted_times(table, {"total_work": longest}, 100)["total_work"]
     assert (told * (table["iterations"] + 1) < 2**31).all()
     assert (told >= longest - 1).any() and (told < longest / 2).any()
+
+
+def stops(early_stop, *, busy, done=10, allow=2, deadline_min=200):
+    """Of a job of 100 iterations of a minute at minute 100, whose predictor asks for too few."""
+    values = dict.fromkeys(Job._fields, 0) | dict(
+        iterations=100, req_iter=60, stop_target=30, stop_optimal=80, critical=1000, option=1
+    )
+    values |= {"allow": allow, "deadline_min": deadline_min}
+    jobs = Job(**{name: jnp.full(1, value, jnp.int32) for name, value in values.items()})
+    rules = MLFS(early_stop=early_stop).rules
+    return int(stop_limit(rules, jobs, jnp.full(1, done), jnp.int32(100), jnp.bool_(busy))[0])
+
+
+def test_what_stops_a_job():
+    """Worked by hand: 50 iterations are missing, which end at minute 150 at the earliest."""
+    assert [stops("predicted", busy=busy) for busy in (False, True)] == [80, 30]
+    assert [stops("achieved", busy=busy) for busy in (False, True)] == [60, 60]
+    assert stops("achieved", busy=True, allow=1) == 80
+    assert stops("hopeless", busy=True, deadline_min=150) == 60
+    assert stops("hopeless", busy=True, deadline_min=149) == 10
+    assert stops("hopeless", busy=False, deadline_min=149) == 60
+    assert stops("hopeless", busy=True, deadline_min=149, done=0) == 1
+    assert stops("hopeless", busy=True, deadline_min=99, done=60) == 60
+    assert stops("achieved", busy=True, deadline_min=149) == 60

@@ -19,6 +19,7 @@ from jaxsched.envs.mlfs.system import PLAY_PACE
 from jaxsched.errors import JaxschedError
 from jaxsched.exports.layout import feature_groups
 from jaxsched.jobs import digest_tables
+from jaxsched.runs import saved_policies
 from jaxsched.runs.overrides import override
 from jaxsched.systems import functions, presets, registry
 from jaxsched.systems.claims import DIRECTION, NOT_REPRODUCED, REPRODUCED
@@ -30,6 +31,8 @@ from tests.instances import mlfs, mlfs_tables, sched2_tables
 SYSTEM = registry.get("mlfs")
 ENV = mlfs().env
 SMALL = functions.environment(SYSTEM, **CLUSTERS["small"])
+OLD = ("quick", "search")
+"""Presets with weights that were found with the wait in hours."""
 
 
 @pytest.fixture(scope="module")
@@ -59,9 +62,19 @@ def test_rules_play_in_their_own_environment(name):
     assert functions.heuristic(SYSTEM, name, learners, 5, {}).env == replace(
         heuristic.env, use_bandwidth=False
     )
+    in_hours = replace(ENV, waiting_unit="hour")
+    assert functions.heuristic(SYSTEM, name, in_hours, 5, {}).env == heuristic.env
     own = functions.heuristic(SYSTEM, name, learners, 5, {"weights": "own"})
     weights = {"remaining_weight": 100} | tuned
     assert own.env == replace(heuristic.env, use_bandwidth=False, **weights)
+
+
+def test_what_was_found_with_the_wait_in_hours_keeps_it():
+    assert MLFS().waiting_unit == PAPER.env.waiting_unit == "day"
+    kept = [preset.env for name, preset in SYSTEM.recipes.presets.items() if name in OLD]
+    kept.append(saved_policies.load("pretrained", SYSTEM)[0].env)
+    kept.append(functions.heuristic(SYSTEM, "linear_tuned", ENV, 5, {}).env)
+    assert {env.waiting_unit for env in kept} == {"hour"} and len(kept) == 4
 
 
 def test_every_order_is_a_rule():

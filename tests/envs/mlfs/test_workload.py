@@ -173,6 +173,12 @@ def test_presets_have_the_load_of_their_names():
     for table, span in zip(asked, spans, strict=True):
         assert 0.7 * span < table["submit_time"][-1] <= span
     (large,) = get("mlfs-large-x1", num_traces=1)
+    (usual,), (calibrated,) = (
+        get(f"mlfs-small-{name}x2", num_traces=1) for name in ("", "calibrated-")
+    )
+    assert len(usual) == len(calibrated) == 310
+    spans = [float(table["submit_time"][-1]) for table in (usual, calibrated)]
+    assert spans[1] / spans[0] == pytest.approx(2.5, rel=0.02)
     (real,) = get("mlfs-real-x1", num_traces=1, num_jobs=20_000)
     each = [len(t) / gpus / t["submit_time"][-1] for t, gpus in ((large, 2474), (real, 80))]
     assert each[0] == pytest.approx(each[1], rel=1e-3)

@@ -7,8 +7,7 @@ from jaxsched.algorithms.evolution import EvolutionConfig
 from jaxsched.algorithms.imitation import ImitationConfig
 from jaxsched.algorithms.ppo import PPOConfig
 from jaxsched.core.training import LoopConfig
-from jaxsched.envs.mlfs.environment import MLFS
-from jaxsched.envs.mlfs.simulator.tables import WEIGHTS
+from jaxsched.envs.mlfs.environment import MLFS, PRIORITIES
 from jaxsched.systems.departures import Departures
 from jaxsched.systems.parts import PresetInfo, TraceSet
 from jaxsched.systems.recipe import Recipe, Stage
@@ -25,9 +24,11 @@ TUNED: dict[str, Any] = dict(
     deadline_weight=3,
     remaining_weight=1000,
     waiting_weight=10,
+    waiting_unit="hour",
 )
 """Weights of priorities that do better than the paper's, found on training workloads
-(``benchmarks/once/mlfs_search.py``): nearly the shortest remaining job first."""
+(``benchmarks/once/mlfs_search.py``): nearly the shortest remaining job first. The
+unit is that of the search."""
 
 IMITATION = Stage(
     name="imitation",
@@ -137,10 +138,12 @@ PRESETS = {"quick": QUICK, "paper": PAPER, "rl": RL, "search": SEARCH}
 
 def _of_environment(env: MLFS) -> tuple[str, ...]:
     changed = {
-        name: getattr(env, name) for name, usual in WEIGHTS.items() if getattr(env, name) != usual
+        name: getattr(env, name)
+        for name, usual in PRIORITIES.items()
+        if getattr(env, name) != usual
     }
     words = ", ".join(f"{name} {value}" for name, value in changed.items())
-    said = f"tasks are offered by priorities with other weights (per cent): {words}"
+    said = f"tasks are offered by priorities with other weights (per cent) or units: {words}"
     return (said,) if changed else ()
 
 

@@ -89,6 +89,7 @@ def open_slot(
             state.slot,
             use_urgency=rules.use_urgency,
             use_deadline=rules.use_deadline,
+            waiting_min=rules.waiting_min,
         )
         if weights is not None:
             worth = pairs.worth(jobs, state, priority, weights)
@@ -125,7 +126,8 @@ def admit(rules: Rules, params: Params, state: State) -> State:
     job = state.admitted + rank
     enters = free & (job < submitted)
     jobs = jobs_at(params, state.episode, jnp.where(enters, job, NOBODY))
-    limit = jnp.where(rules.use_mlfc, stop_limit(jobs, jnp.bool_(False)), jobs.iterations)
+    limit = stop_limit(rules, jobs, jnp.int32(0), slot, jnp.bool_(False))
+    limit = jnp.where(rules.use_mlfc, limit, jobs.iterations)
     old = state.active
 
     def new(values: Array | int, before: Array) -> Array:

@@ -107,10 +107,11 @@ def run_slot(rules: Rules, jobs: Job, state: State) -> tuple[State, Ended]:
     complete = (active.job != NOBODY) & jnp.all(done | (phase == ABSENT), axis=-1)
     iterations = active.iterations + complete
     in_time = complete & (slot <= jobs.deadline_min)
+    limit = stop_limit(rules, jobs, iterations, slot, busy)
     active = active._replace(
         iterations=iterations,
         by_deadline=jnp.where(in_time, iterations, active.by_deadline),
-        limit=jnp.where(complete & rules.use_mlfc, stop_limit(jobs, busy), active.limit),
+        limit=jnp.where(complete & rules.use_mlfc, limit, active.limit),
     )
     over = complete & (iterations >= active.limit)
     again = (complete & ~over)[:, None]
@@ -156,18 +157,25 @@ def speed(rules: Rules, loads: Loads, used: Array) -> Array:
     return div(div(quotient * quotient, FULL) * quotient, FULL)
 
 
-def stop_limit(jobs: Job, busy: Array) -> Array:
+def stop_limit(rules: Rules, jobs: Job, iterations: Array, slot: Array, busy: Array) -> Array:
     """Iterations after which MLF-C ends a job (section 3.5), int32 ``[A]``.
 
     Args:
+      rules: by what jobs are stopped.
       jobs: the jobs.
+      iterations: that they have completed, ``[A]``.
+      slot: that begins now.
       busy: the over_flag; a busy cluster moves a job's option up to ``allow``.
     """
-    limits = jnp.stack(
-        [jobs.iterations, jnp.maximum(jobs.stop_optimal, jobs.stop_target), jobs.stop_target],
-        axis=-1,
-    )
+    target = jnp.where(rules.stop_achieved, jobs.req_iter, jobs.stop_target)
+    limits = jnp.stack([jobs.iterations, jnp.maximum(jobs.stop_optimal, target), target], axis=-1)
     option = jnp.arange(3, dtype=jnp.int32)
     own = option == jobs.option[:, None]
-    up_to = (option >= jobs.option[:, None]) & (option <= jobs.allow[:, None]) & busy
-    return jnp.min(jnp.where(own | up_to, limits, 2**30), axis=-1)
+    up_to = (option >= jobs.option[:, None]) & (option <= jobs.allow[:, None])
+    up_to &= busy | rules.stop_achieved
+    limit = jnp.min(jnp.where(own | up_to, limits, 2**30), axis=-1)
+    missing = jnp.maximum(jobs.req_iter - iterations, 0)
+    least = div(missing * jobs.critical + FULL - 1, FULL)  # minutes at full speed
+    late = (missing > 0) & (slot + least > jobs.deadline_min)
+    hopeless = late & busy & rules.stop_hopeless
+    return jnp.where(hopeless, jnp.minimum(limit, jnp.maximum(iterations, 1)), limit)

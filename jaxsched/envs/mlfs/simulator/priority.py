@@ -71,6 +71,7 @@ def mlf_priority(
     *,
     use_urgency: bool,
     use_deadline: bool,
+    waiting_min: int,
 ) -> Array:
     """Priority of every instance, whatever its state; int32 ``[A, K]`` (junk where there is none).
 
@@ -82,6 +83,7 @@ def mlf_priority(
       slot: t.
       use_urgency: the jobs' urgency counts.
       use_deadline: deadlines count.
+      waiting_min: minutes of the unit of time of the waiting term.
     """
     progress = progress_of(jobs, active.iterations, active.limit)
     urgency = jnp.where(use_urgency, jobs.urgency, 1)
@@ -90,7 +92,8 @@ def mlf_priority(
     left = slots_left(as_columns(jobs), progress.after[:, None], jobs.tail, slot)
     pressing = jnp.where((left > 0) & use_deadline, div(HOUR * FULL, jnp.maximum(left, 1)), 0)
     short = div(RESIDUAL_UNIT, jnp.maximum(progress.residual, LEAST_RESIDUAL))
-    waited = jnp.where(tasks.state == WAITING, div((slot - tasks.since) * FULL, HOUR), 0)
+    minutes = jnp.where(tasks.state == WAITING, slot - tasks.since, 0)
+    waited = div(minutes * FULL, waiting_min)
     by_partition = params.remaining_weight * short[:, None] + params.deadline_weight * pressing
     enough = div(100 * CAP, jnp.maximum(params.waiting_weight, 1)) + 1  # waited for the cap below
     waited = jnp.minimum(waited, enough)

@@ -30,6 +30,9 @@ class Rules(NamedTuple):
       use_migration: tasks leave overloaded servers.
       use_mlfc: jobs end early where the cluster is busy (MLF-C).
       tiresias_threshold: attained GPU-seconds after which a job yields.
+      waiting_min: minutes of the unit of time of the waiting term in priorities.
+      stop_achieved: MLF-C stops jobs by the accuracy that they have, not by a prediction.
+      stop_hopeless: MLF-C also stops jobs that cannot reach their target any more.
     """
 
     cluster: Cluster = Cluster()
@@ -45,6 +48,9 @@ class Rules(NamedTuple):
     use_migration: bool = True
     use_mlfc: bool = False
     tiresias_threshold: int = 30000
+    waiting_min: int = 1440
+    stop_achieved: bool = False
+    stop_hopeless: bool = False
 
     @property
     def measures(self) -> bool:
@@ -61,6 +67,7 @@ OF_CLUSTER = ("cpus", "mem", "bandwidth", "flow_rate", "overload", "busy", "some
 OF_RULES = (
     *("max_offers", "move_work", "move_mb", "migrant_share", "use_urgency", "use_deadline"),
     *("use_bandwidth", "use_mlfc", "tiresias_threshold"),
+    *("waiting_min", "stop_achieved", "stop_hopeless"),
 )
 """Options from which no shape and no choice of a rule follows."""
 
