@@ -31,7 +31,7 @@ def trained_entry(place: str) -> Entry:
         return _played(policy, name, table, cluster)
 
     return Entry(
-        name, play, knows=env.knows, suspends=bool(getattr(env, "suspends", False)), learned=True
+        name, play, knows=env.knows(), suspends=bool(getattr(env, "suspends", False)), learned=True
     )
 
 

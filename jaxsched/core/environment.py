@@ -100,8 +100,6 @@ class Environment(ABC):
     behaviour_version: int
     params: Callable[..., PyTree]
     """Parameters with an episode for each job table that it is given."""
-    knows: ClassVar[Knowledge] = "unstated"
-    """What observations say of run times."""
     reset_on_demand: ClassVar[bool] = False
     """Automatic resets are left out of the steps at which no copy needs one, which pays for states
     that take longer to make or to copy than a step takes."""
@@ -233,6 +231,10 @@ class Environment(ABC):
         options: Any = self
         named = ((field.name, getattr(self, field.name)) for field in fields(options))
         return {"cluster": ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in named)}
+
+    def knows(self) -> Knowledge:
+        """What observations say of run times; here unstated."""
+        return "unstated"
 
     def features(self) -> dict[str, Feature]:
         """What entries of the observation mean, by name with ``*`` for every number; here none."""

@@ -23,7 +23,7 @@ from jaxsched.options import Bounds
 from jaxsched.trace_replay import Cluster, Policy
 from jaxsched.trace_replay.cluster import MAX_GPUS
 from jaxsched.trace_replay.policies import DECADES, LARGEST_OPTION, Locality, Placement
-from jaxsched.types import Array, ArraySpec, DiscreteSpec, Feature, PRNGKey, TimeStep
+from jaxsched.types import Array, ArraySpec, DiscreteSpec, Feature, Knowledge, PRNGKey, TimeStep
 
 SCALE_S = 3600.0  # seconds of mean completion time that cost 1
 MOST_POSITIONS = 2**14
@@ -98,7 +98,6 @@ class ClusterJobs(Environment):
 
     name = "cluster"
     behaviour_version = 1
-    knows = "prediction"
     reset_on_demand = True
 
     def __post_init__(self) -> None:
@@ -190,6 +189,10 @@ class ClusterJobs(Environment):
             given = "restart_s" if restart_s else "thresholds"
             raise JaxschedError(f"cluster: {given} without suspension; accepted: suspends=True")
         Policy("las", thresholds=thresholds or (), restart_s=restart_s)  # what is out of range
+
+    def knows(self) -> Knowledge:
+        """Run times where they are shown, else what jobs of the same owner and size have taken."""
+        return "run times" if self.sees_run_times else "prediction"
 
     def facts(self) -> dict[str, str]:
         """The cluster, and what its rules are."""
