@@ -23,7 +23,10 @@ LogFile = Annotated[str, typer.Argument(help="Log of a cluster, any format.", me
 
 Cluster = Annotated[
     str | None,
-    typer.Option(help="The cluster, servers x GPUs of each, such as 40x8 or 16x2,20x8."),
+    typer.Option(
+        help="The cluster, servers x GPUs of each, such as 40x8 or 16x2,20x8.",
+        show_default="none; without it the most GPUs that the log had in use are told",
+    ),
 ]
 
 Rules = Annotated[
@@ -38,13 +41,18 @@ Rules = Annotated[
 
 OwnRules = Annotated[
     list[str] | None,
-    typer.Option(help="One of your own, module:function (repeat).", rich_help_panel=HEURISTICS),
+    typer.Option(
+        help="One of your own, module:function (repeat).",
+        show_default="none",
+        rich_help_panel=HEURISTICS,
+    ),
 ]
 
 Checkpoints = Annotated[
     list[str] | None,
     typer.Option(
         help="A trained policy: run, hand-over folder, SYSTEM/pretrained (repeat).",
+        show_default="none",
         rich_help_panel=HEURISTICS,
     ),
 ]

@@ -28,6 +28,7 @@ History = Annotated[
     str | None,
     typer.Option(
         help="Log of ended jobs that forecasts begin with, such as sacct writes it.",
+        show_default="none",
         rich_help_panel=HEURISTICS,
     ),
 ]

@@ -53,7 +53,7 @@ def test_seeded_traces(name):
     assert [len(table) for table in tables] == [40, 40]
     for table in tables:
         rigid = table.schema == RIGID_JOBS
-        from_zero = table.schema != TASK_JOBS
+        from_zero = table.schema != TASK_JOBS and name != "cluster-rltune"  # F1 goes by the clock
         validate(table, max_gpus=120, num_models=6 if rigid else None, from_zero=from_zero)
     again = get(name, seed=3, num_traces=2, num_jobs=40)
     assert digest_tables(again) == digest_tables(tables)
