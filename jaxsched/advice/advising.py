@@ -1,7 +1,6 @@
 """From a log to what it would have been under other policies: ``jaxsched.advise``."""
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,12 +27,11 @@ from jaxsched.arguments import argument
 from jaxsched.errors import JaxschedError
 from jaxsched.experiment.frames import frame_of_rows
 from jaxsched.files import PathLike, make_folder, write_json, write_text
-from jaxsched.leaderboard.board import ITERATIONS, REFERENCE
+from jaxsched.leaderboard.board import ITERATIONS, REFERENCE, plain_interval
 from jaxsched.leaderboard.entries import Entry, entries_of
 from jaxsched.leaderboard.recorded import recorded_entry
 from jaxsched.leaderboard.workloads import Prepared, prepare_log
 from jaxsched.provenance import surroundings
-from jaxsched.results.statistics import Interval
 from jaxsched.trace_replay import Cluster
 from jaxsched.traces.loading import load
 from jaxsched.traces.trace import Trace
@@ -159,17 +157,17 @@ def advise(
     players, notes = _players(ready, span, policies, policy)
     players += [trained_entry(place) for place in checkpoint]
     found = _played(players, ready, span, owners, progress)
-    recorded = next((each for each in found if each.recorded), None)
-    reference = recorded or next((each for each in found if each.policy == REFERENCE), found[0])
+    recorded = next((each for each in found if each.entry.recorded), None)
+    reference = recorded or next((each for each in found if each.entry.name == REFERENCE), found[0])
     near = None if recorded is None else closest(found, recorded, span)
     rows = sorted(
         (_row(each, reference, span, owners) for each in found), key=lambda row: row["avg_wait"]
     )
     suggested = recommended(rows)
-    chosen = [*suggested, *([near.policy] if near else [reference.policy])]
+    chosen = {*suggested, (near or reference).entry.name}
     fits = []
     if capacity and not cluster.kinds:
-        fits = _fits(dict.fromkeys(chosen), players, found, ready, span, reference, progress)
+        fits = _fits(chosen, found, ready, span, reference, progress)
     document: dict[str, Any] = {
         "log": {
             "name": trace.name,
@@ -194,8 +192,8 @@ def advise(
         "notes": [*ready.notes, *notes],
         "owners": {"by": owners.by, "hidden": not names},
         "bound": bounds_of(ready, span, iterations),
-        "reference": reference.policy,
-        "closest": None if near is None else near.policy,
+        "reference": reference.entry.name,
+        "closest": None if near is None else near.entry.name,
         "recommended": suggested,
         "rows": rows,
         "capacity": [fit.to_json() for fit in fits],
@@ -272,19 +270,16 @@ def _played(
 
 def _row(each: Outcome, reference: Outcome, span: Span, owners: Owners) -> dict[str, Any]:
     """A policy's plain values."""
-    figures: dict[str, float | None] = dict(each.figures)
-    if each.recorded and each.figures["utilization"] > 1:  # the log's cluster is a larger one
+    entry, figures = each.entry, dict[str, float | None](each.figures)
+    if entry.recorded and each.figures["utilization"] > 1:  # the log's cluster is a larger one
         figures["utilization"] = None
     lost = [] if each is reference else losers(each, reference, owners)
     return {
-        "policy": each.policy,
-        "knows": each.knows,
-        "suspends": each.suspends,
-        "learned": each.learned,
-        "recorded": each.recorded,
-        "restart_s": each.restart_s if each.suspends else None,
+        "policy": entry.name,
+        **entry.marks(),
+        "restart_s": entry.policy.restart_s if entry.policy and entry.suspends else None,
         **figures,
-        "over_reference": _plain(over(each, reference)),
+        "over_reference": plain_interval(over(each, reference)),
         "better_periods": better_periods(each, reference),
         "periods": (each.by_period / np.bincount(span.of)).tolist(),
         "owners": [
@@ -301,14 +296,8 @@ def _row(each: Outcome, reference: Outcome, span: Span, owners: Owners) -> dict[
     }
 
 
-def _plain(found: Interval) -> dict[str, float | None]:
-    ends = {"estimate": found.estimate, "low": found.low, "high": found.high}
-    return {name: None if math.isnan(end) else end for name, end in ends.items()}
-
-
 def _fits(
-    chosen: Mapping[str, Any],
-    players: Sequence[Entry],
+    chosen: Collection[str],
     found: Sequence[Outcome],
     ready: Prepared,
     span: Span,
@@ -317,9 +306,8 @@ def _fits(
 ) -> list[Fit]:
     """The smallest clusters of some policies, at the reference's mean wait."""
     target = reference.figures["avg_wait"]
-    by_name = {each.policy: each for each in found}
     return [
-        smallest(entry, ready, span.window, target, by_name[entry.name].figures["avg_wait"], say)
-        for entry in players
-        if entry.name in chosen and not entry.recorded
+        smallest(each.entry, ready, span.window, target, each.figures["avg_wait"], say)
+        for each in found
+        if each.entry.name in chosen and not each.entry.recorded
     ]

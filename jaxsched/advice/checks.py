@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jaxsched.errors import counted
+from jaxsched.jobs.schedule import most_at_once
 from jaxsched.trace_replay import Cluster
 from jaxsched.traces.trace import Trace, known
 from jaxsched.traces.usable import is_job
@@ -69,11 +70,8 @@ def peak_gpus(trace: Trace) -> int | None:
     if not jobs.any():
         return None
     start = trace["start_time"][jobs]
-    end = start + trace["duration"][jobs]
-    gpus = trace["num_gpus"][jobs]
-    times, change = np.concatenate([start, end]), np.concatenate([gpus, -gpus])
-    order = np.lexsort((change, times))  # ends come before starts
-    return int(np.ceil(np.max(np.cumsum(change[order]))))
+    held = most_at_once(start, start + trace["duration"][jobs], trace["num_gpus"][jobs])
+    return int(np.ceil(held))
 
 
 def _rows(trace: Trace, jobs: Booleans) -> Finding:

@@ -20,7 +20,7 @@ from jaxsched.leaderboard.window import utilization
 from jaxsched.leaderboard.workloads import Prepared
 from jaxsched.results.statistics import Interval
 from jaxsched.trace_replay import Records
-from jaxsched.trace_replay.bounds import lower_bounds
+from jaxsched.trace_replay.bounds import lower_bounds, pooled
 
 Floats = npt.NDArray[np.float64]
 
@@ -35,12 +35,7 @@ class Outcome(NamedTuple):
     """What became of the jobs that count, under one policy or as the log has it.
 
     Attributes:
-      policy: its name.
-      knows: what it knows of run times (``leaderboard.entries.KNOWLEDGE``).
-      suspends: whether it suspends running jobs.
-      learned: whether it was trained.
-      recorded: whether it is what happened.
-      restart_s: what a suspension costs a job here, s; None: not known (schedules of others).
+      entry: the policy, or what happened.
       figures: ``avg_wait``, ``median_wait``, ``p95_wait``, ``p99_wait``, ``avg_jct`` in seconds;
         ``utilization`` of the span, a share; ``suspensions`` of each job.
       by_period: sum of the waits of each period's jobs, s, ``[P]``.
@@ -48,12 +43,7 @@ class Outcome(NamedTuple):
       share: of the GPU time held in the span, that of each owner, ``[K]``.
     """
 
-    policy: str
-    knows: str
-    suspends: bool
-    learned: bool
-    recorded: bool
-    restart_s: int | None
+    entry: Entry
     figures: dict[str, float]
     by_period: Floats
     by_owner: Floats
@@ -77,7 +67,6 @@ def outcome(entry: Entry, records: Records, ready: Prepared, span: Span, owners:
         owners.of, (records.num_gpus[window.jobs] * held), minlength=len(owners.labels)
     )
     jobs = np.bincount(owners.of, minlength=len(owners.labels))
-    marks = entry.marks()
     figures: dict[str, Any] = {
         "avg_wait": np.mean(wait),
         "median_wait": np.median(wait),
@@ -88,12 +77,7 @@ def outcome(entry: Entry, records: Records, ready: Prepared, span: Span, owners:
         "suspensions": np.mean(records.preemptions[window.jobs]),
     }
     return Outcome(
-        policy=entry.name,
-        knows=marks["knows"],
-        suspends=marks["suspends"],
-        learned=marks["learned"],
-        recorded=marks["recorded"],
-        restart_s=None if entry.policy is None else entry.policy.restart_s,
+        entry=entry,
         figures={name: float(value) for name, value in figures.items()},
         by_period=np.bincount(span.of, wait, minlength=span.num_periods).astype(np.float64),
         by_owner=np.bincount(owners.of, wait, minlength=len(jobs)) / np.maximum(jobs, 1),
@@ -141,16 +125,13 @@ def bounds_of(ready: Prepared, span: Span, iterations: int) -> dict[str, float]:
     """
     window = span.window
     jobs = ready.table.window(window.first, window.stop - window.first)
-    cluster = ready.cluster
-    servers, each = cluster.num_servers, cluster.gpus_per_server
-    if cluster.kinds:  # one pool of all GPUs, which any schedule keeps
-        servers, each = cluster.num_gpus, 1
+    cluster = pooled(ready.cluster)
     found = lower_bounds(
         jobs["submit_time"],
         jobs["num_gpus"],
         jobs["duration"],
-        num_servers=servers,
-        gpus_per_server=each,
+        num_servers=cluster.num_servers,
+        gpus_per_server=cluster.gpus_per_server,
         iterations=iterations,
     )
     run = float(np.mean(jobs["duration"]))
@@ -172,5 +153,7 @@ def closest(found: Sequence[Outcome], recorded: Outcome, span: Span) -> Outcome 
         waits = np.log([each.by_period / jobs + 60, recorded.by_period / jobs + 60])
         return float(np.mean(np.abs(waits[0] - waits[1])))
 
-    players = [each for each in found if not each.recorded and each.knows != "run times"]
+    players = [
+        each for each in found if not each.entry.recorded and each.entry.knows != "run times"
+    ]
     return min(players, key=distance, default=None)

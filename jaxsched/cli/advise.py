@@ -6,15 +6,16 @@ from typing import Annotated
 
 import typer
 
-from jaxsched.arguments import LARGEST
-from jaxsched.cli.completion import complete_rule
 from jaxsched.cli.options import (
     HEURISTICS,
     OUTPUT,
     TRACES,
     Columns,
+    FirstJobs,
     Format,
     JsonFile,
+    OwnRigidRules,
+    RigidRules,
     Timezone,
 )
 from jaxsched.cli.output import check_writable, console, deliver_json
@@ -29,25 +30,6 @@ Cluster = Annotated[
     ),
 ]
 
-Rules = Annotated[
-    str | None,
-    typer.Option(
-        help="Names with commas between.",
-        show_default="all",
-        rich_help_panel=HEURISTICS,
-        autocompletion=complete_rule,
-    ),
-]
-
-OwnRules = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="One of your own, module:function (repeat).",
-        show_default="none",
-        rich_help_panel=HEURISTICS,
-    ),
-]
-
 Checkpoints = Annotated[
     list[str] | None,
     typer.Option(
@@ -58,19 +40,10 @@ Checkpoints = Annotated[
 ]
 
 History = Annotated[
-    float,
+    float | None,
     typer.Option(
-        help="Share of the submissions before the jobs that count.", rich_help_panel=TRACES
-    ),
-]
-
-FirstJobs = Annotated[
-    int | None,
-    typer.Option(
-        min=2,
-        max=LARGEST,
-        help="Play the first so many jobs.",
-        show_default="all",
+        help="Share of the submissions before the jobs that count.",
+        show_default="0.6",
         rich_help_panel=TRACES,
     ),
 ]
@@ -105,10 +78,10 @@ Folder = Annotated[
 def advise(
     log: LogFile,
     servers: Cluster = None,
-    policies: Rules = None,
-    policy: OwnRules = None,
+    policies: RigidRules = None,
+    policy: OwnRigidRules = None,
     checkpoint: Checkpoints = None,
-    history: History = 0.6,
+    history: History = None,
     num_jobs: FirstJobs = None,
     format: Format = None,
     columns: Columns = None,
@@ -122,6 +95,7 @@ def advise(
     """What a log would have been under every policy, against what happened and the bound."""
     from jaxsched.advice import words
     from jaxsched.advice.advising import PAGE, advise
+    from jaxsched.advice.spans import HISTORY
 
     if json is not None:
         check_writable(json)
@@ -133,7 +107,7 @@ def advise(
         policies=None if policies is None else policies.split(","),
         policy=tuple(policy or ()),
         checkpoint=tuple(checkpoint or ()),
-        history=history,
+        history=HISTORY if history is None else history,
         by=by,
         names=names,
         capacity=capacity,

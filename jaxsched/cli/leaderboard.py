@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jaxsched.arguments import LARGEST, LARGEST_SEED
-from jaxsched.cli.completion import complete_rule, complete_trace, complete_workload
+from jaxsched.cli.completion import complete_trace, complete_workload
 from jaxsched.cli.options import (
-    HEURISTICS,
     OUTPUT,
     TRACES,
     Columns,
+    FirstJobs,
     Format,
     JsonFile,
+    OwnRigidRules,
+    RigidRules,
     Timezone,
     tell_old,
 )
@@ -54,17 +56,6 @@ MoreTraces = Annotated[
         help="One more trace: named trace, job table file, or log of any format (repeat).",
         rich_help_panel=TRACES,
         autocompletion=complete_trace,
-    ),
-]
-
-FirstJobs = Annotated[
-    int | None,
-    typer.Option(
-        min=2,
-        max=LARGEST,
-        help="Play the first so many jobs.",
-        show_default="all",
-        rich_help_panel=TRACES,
     ),
 ]
 
@@ -115,21 +106,6 @@ Draws = Annotated[
         show_default="5",
         rich_help_panel=TRACES,
     ),
-]
-
-Rules = Annotated[
-    str | None,
-    typer.Option(
-        help="Names with commas between.",
-        show_default="all",
-        rich_help_panel=HEURISTICS,
-        autocompletion=complete_rule,
-    ),
-]
-
-OwnRules = Annotated[
-    list[str] | None,
-    typer.Option(help="One of your own, module:function (repeat).", rich_help_panel=HEURISTICS),
 ]
 
 Iterations = Annotated[
@@ -191,8 +167,8 @@ def leaderboard(
     loads: FurtherLoads = None,
     seed: FirstSeed = 0,
     draws: Draws = None,
-    policies: Rules = None,
-    policy: OwnRules = None,
+    policies: RigidRules = None,
+    policy: OwnRigidRules = None,
     iterations: Iterations = None,
     processes: Processes = None,
     timed: Timed = False,

@@ -9,7 +9,12 @@ from typing import Annotated, Any
 import typer
 
 from jaxsched.arguments import LARGEST, LARGEST_SEED
-from jaxsched.cli.completion import complete_preset, complete_system, complete_trace
+from jaxsched.cli.completion import (
+    complete_preset,
+    complete_rule,
+    complete_system,
+    complete_trace,
+)
 from jaxsched.cli.output import claim_stdout
 from jaxsched.experiment import spellings
 
@@ -78,6 +83,29 @@ Load = Annotated[
         "factor, to this mean.",
         rich_help_panel=TRACES,
     ),
+]
+FirstJobs = Annotated[
+    int | None,
+    typer.Option(
+        min=2,
+        max=LARGEST,
+        help="Play the first so many jobs.",
+        show_default="all",
+        rich_help_panel=TRACES,
+    ),
+]
+RigidRules = Annotated[
+    str | None,
+    typer.Option(
+        help="Names with commas between.",
+        show_default="all",
+        rich_help_panel=HEURISTICS,
+        autocompletion=complete_rule,
+    ),
+]
+OwnRigidRules = Annotated[
+    list[str] | None,
+    typer.Option(help="One of your own, module:function (repeat).", rich_help_panel=HEURISTICS),
 ]
 Format = Annotated[
     str | None,

@@ -304,6 +304,21 @@ def counted(starts: Any, ends: Any, weights: Any = None) -> tuple[Floats, Floats
     return steps(times[order], np.where(np.abs(total) < 1e-9, 0.0, total))
 
 
+def most_at_once(starts: Any, ends: Any, weights: Any = None) -> float:
+    """The most intervals that are open together, or the largest sum of their weights; 0 of none.
+
+    One that ends when another begins makes room for it.
+
+    Args:
+      starts: ``[n]`` s, by any clock.
+      ends: ``[n]`` s, by that clock.
+      weights: ``[n]``, 1 each by default.
+    """
+    starts, ends = np.asarray(starts, np.float64), np.asarray(ends, np.float64)
+    first = starts.min(initial=np.inf)
+    return float(np.max(counted(starts - first, ends - first, weights)[1], initial=0.0))
+
+
 def usual_lines(
     submit: Floats, start: Floats, finish: Floats, pieces: Pieces, rows: Mapping[str, int]
 ) -> tuple[Line, ...]:

@@ -33,7 +33,7 @@ from jaxsched.leaderboard.window import (
 from jaxsched.leaderboard.workloads import Prepared
 from jaxsched.results.statistics import Interval
 from jaxsched.trace_replay import Records
-from jaxsched.trace_replay.bounds import LowerBounds, lower_bounds, relaxed_widths
+from jaxsched.trace_replay.bounds import LowerBounds, lower_bounds, pooled, relaxed_widths
 from jaxsched.trace_replay.policies import Locality
 
 REFERENCE = "fifo-skip"
@@ -139,7 +139,7 @@ class Standings:
     def to_json(self) -> dict[str, Any]:
         """Plain values; ``from_json`` reads them back."""
         rows = [
-            {**row._asdict(), **{name: _plain(getattr(row, name)) for name in _INTERVALS}}
+            {**row._asdict(), **{name: plain_interval(getattr(row, name)) for name in _INTERVALS}}
             for row in self.standings
         ]
         lists = {"notes": list(self.notes), "waiting": list(self.waiting)}
@@ -157,7 +157,8 @@ class Standings:
         return Standings(**{**values, **tuples, "standings": rows})
 
 
-def _plain(found: Interval) -> dict[str, float | None]:
+def plain_interval(found: Interval) -> dict[str, float | None]:
+    """An interval as plain values; None where it has no number."""
     return {name: None if math.isnan(end) else end for name, end in asdict(found).items()}
 
 
@@ -284,14 +285,11 @@ def _measures(
     """
     window = window_of(prepared.table)
     jobs = prepared.table.window(window.first, window.stop - window.first)
-    cluster = prepared.cluster
-    servers, each = cluster.num_servers, cluster.gpus_per_server
-    if cluster.kinds:
-        servers, each = cluster.num_gpus, 1
+    cluster = pooled(prepared.cluster)
     found: dict[Locality, LowerBounds] = {}
     choices: dict[Locality, list[Any]] = {}
     for kind in sorted(kinds, key=["strict", "any"].index):
-        choices[kind] = relaxed_widths(jobs["num_gpus"], each, kind)
+        choices[kind] = relaxed_widths(jobs["num_gpus"], cluster.gpus_per_server, kind)
         if kind == "any" and _equal(choices["any"], choices["strict"]):
             found["any"] = found["strict"]
             continue
@@ -299,8 +297,8 @@ def _measures(
             jobs["submit_time"],
             jobs["num_gpus"],
             jobs["duration"],
-            num_servers=servers,
-            gpus_per_server=each,
+            num_servers=cluster.num_servers,
+            gpus_per_server=cluster.gpus_per_server,
             locality=kind,
             iterations=iterations,
         )

@@ -24,6 +24,7 @@ import numpy as np
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.jobs.columns import describe_value
+from jaxsched.jobs.schedule import most_at_once
 from jaxsched.leaderboard.workloads import Prepared
 from jaxsched.trace_replay import FURTHER, POLICIES, Cluster, Policy, Records, replay
 from jaxsched.trace_replay.policies import LEARNED, Locality
@@ -210,8 +211,6 @@ def check_schedule(spec: str, records: Records, table: JobTable, cluster: Cluste
         if np.any(jobs):
             raise JaxschedError(f"{spec}: job {int(np.argmax(jobs))} {what}")
     whole = records.preemptions == 0
-    times = np.concatenate([records.start[whole], records.end[whole]])
-    change = np.concatenate([records.num_gpus[whole], -records.num_gpus[whole]])
-    order = np.lexsort((change, times))  # ends come before starts
-    if np.any(np.cumsum(change[order]) > cluster.num_gpus):
+    held = most_at_once(records.start[whole], records.end[whole], records.num_gpus[whole])
+    if held > cluster.num_gpus:
         raise JaxschedError(f"{spec}: jobs hold more than {cluster.num_gpus} GPUs together")

@@ -7,6 +7,7 @@ not known; how many GPUs were in use at once, and how many the policies have, is
 import numpy as np
 
 from jaxsched.jobs import JobTable
+from jaxsched.jobs.schedule import most_at_once
 from jaxsched.leaderboard.entries import Entry
 from jaxsched.leaderboard.window import Window, window_of
 from jaxsched.leaderboard.workloads import Prepared
@@ -76,7 +77,4 @@ def _records(ready: Prepared, wait: np.ndarray, jct: np.ndarray) -> Records:
 
 def _peak(records: Records) -> int:
     """The most GPUs that jobs hold together, each from its first start to its end."""
-    times = np.concatenate([records.start, records.end])
-    change = np.concatenate([records.num_gpus, -records.num_gpus])
-    order = np.lexsort((change, times))  # ends come before starts
-    return int(np.max(np.cumsum(change[order])))
+    return int(most_at_once(records.start, records.end, records.num_gpus))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from jaxsched.errors import JaxschedError, first_line
+from jaxsched.slurm.queue import read_jobs
 
 TIMEOUT_S = 20.0
 
@@ -71,12 +72,10 @@ class Slurm:
         after = self._priorities()
         refused = [job for job, value in changes.items() if after.get(job) != value]
         if len(refused) == len(changes) and any(job in after for job in refused):
-            raise JaxschedError(f"scontrol: {said.strip().splitlines()[-1:] or 'refused'}")
+            raise JaxschedError(f"scontrol: {(said.strip() or 'refused').splitlines()[-1]}")
         return refused
 
     def _priorities(self) -> dict[int, int]:
-        from jaxsched.slurm.queue import read_jobs
-
         return {job.number: job.priority for job in read_jobs(self.jobs()) if job.waits}
 
     def _json(self, words: Sequence[str]) -> Any:

@@ -42,9 +42,9 @@ class Settings(NamedTuple):
     """
 
     policy: str
-    every_s: float = 30.0
-    longest_wait_s: float = 86400.0
-    most_changes: int = 200
+    every_s: float
+    longest_wait_s: float
+    most_changes: int
     partition: str | None = None
     dry_run: bool = False
 
@@ -114,7 +114,14 @@ class Control:
         self._past = Past(folder / ENDED, earlier)
         self._found, self._ours = _read_found(folder / FOUND)
         self._failures = 0
-        self._order([_REHEARSAL], [])  # what has to be compiled is, before it is waited for
+
+    def rehearse(self) -> None:
+        """Order a queue of one job, so that what has to be compiled is before a pass waits for it.
+
+        Raises:
+          JaxschedError: the policy fails.
+        """
+        self._order([_REHEARSAL], [])
 
     def step(self) -> Pass:
         """One pass; what fails is in ``failure``, and changes nothing."""
@@ -286,8 +293,10 @@ def run(
       Priorities put back.
 
     Raises:
-      JaxschedError: they cannot be put back; ``restore`` of another process can.
+      JaxschedError: the policy fails before the first pass, or priorities cannot be put back;
+        ``restore`` of another process can.
     """
+    control.rehearse()
     while not stops():
         due = time.monotonic() + control.settings.every_s
         on_pass(control.step())

@@ -179,3 +179,24 @@ def clock(cluster: Any, name: str, before: str = "") -> Any:
 def whole_seconds(difference: float, *, up: bool) -> int:
     """The time between two readings of a clock in whole seconds, rounded up or down."""
     return ceil(difference - ROUNDING) if up else floor(difference + ROUNDING)
+
+
+def waited(submitted: float, now: float, place: int, longest_s: int) -> int:
+    """How long a job of ``waiting`` has waited, s; clocks within a second of each other are one.
+
+    Args:
+      submitted: its submission.
+      now: the time, by the same clock.
+      place: of the job in the list.
+      longest_s: that is accepted.
+
+    Raises:
+      JaxschedError: it waits longer, or has not been submitted yet.
+    """
+    wait = whole_seconds(now - submitted, up=False)
+    if now - submitted <= -1 or wait > longest_s:
+        raise JaxschedError(
+            f"waiting[{place}].submit_time is {shown(submitted)} at time {shown(now)}; accepted: "
+            f"up to {longest_s} s before, by the same clock"
+        )
+    return max(wait, 0)

@@ -10,7 +10,7 @@ from jaxsched.core.environment import Environment
 from jaxsched.core.evaluation import Recorder
 from jaxsched.core.trajectory import Clock, Moment, Trajectory, no_moment
 from jaxsched.jobs.lanes import Lanes
-from jaxsched.jobs.schedule import Band, Fact, Pieces, Schedule, by_job
+from jaxsched.jobs.schedule import Band, Fact, Pieces, Schedule, by_job, most_at_once
 
 
 class Recording(NamedTuple):
@@ -46,7 +46,7 @@ def running_jobs(env: Any, params: Any, episode: int, trajectory: Trajectory) ->
         return None
     start, finish = schedule.start, schedule.finish
     ran = np.flatnonzero((start >= 0) & (finish >= start))
-    most = _most_at_once(start[ran], finish[ran])
+    most = int(most_at_once(start[ran], finish[ran]))
     lanes, entries = Lanes(0, most), []
     for job in ran[np.argsort(start[ran], kind="stable")].tolist():
         for row, count in lanes.take(1, start[job], finish[job]):
@@ -79,10 +79,3 @@ def schedule_of_columns(system: str, records: Any) -> Schedule | None:
         finish,
         facts=tuple(Fact(name, column.tolist()) for name, column in columns.items()),
     )
-
-
-def _most_at_once(start: np.ndarray, finish: np.ndarray) -> int:
-    times = np.concatenate([finish, start])
-    change = np.concatenate([-np.ones(len(finish)), np.ones(len(start))])
-    order = np.lexsort((change, times))
-    return int(np.cumsum(change[order]).max(initial=0))

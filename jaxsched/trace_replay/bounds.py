@@ -76,6 +76,14 @@ class LowerBounds(NamedTuple):
     makespan_s: dict[str, float]
 
 
+def pooled(cluster: Cluster) -> Cluster:
+    """A cluster of identical servers on which every schedule of a cluster is one, too.
+
+    Where servers differ that is one pool of all GPUs; else it is the cluster itself.
+    """
+    return Cluster(cluster.num_gpus, 1) if cluster.kinds else cluster
+
+
 def lower_bounds(
     submit_time: Any,
     num_gpus: Any,

@@ -78,6 +78,7 @@ def test_every_default_stands_in_the_help():
 
 
 def test_defaults_in_words_are_those_of_the_code():
+    from jaxsched.advice.spans import HISTORY
     from jaxsched.bench.kinds import UPDATES
     from jaxsched.bench.throughput import REPEATS, ROW_S
     from jaxsched.leaderboard.board import ITERATIONS
@@ -89,6 +90,7 @@ def test_defaults_in_words_are_those_of_the_code():
     assert shown["bench --updates"] == str(UPDATES)
     assert shown["leaderboard --draws"] == str(DRAWS)
     assert shown["leaderboard --iterations"] == str(ITERATIONS)
+    assert shown["advise --history"] == str(HISTORY)
 
 
 def test_the_help_shows_defaults_without_brackets_of_their_own(capsys):

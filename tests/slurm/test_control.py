@@ -10,6 +10,8 @@ from jaxsched.slurm.client import Slurm
 from jaxsched.slurm.control import Control, Settings, run
 from tests.slurm.fake import Fake
 
+USUAL = {"policy": "sjf-est", "every_s": 30.0, "longest_wait_s": 86_400.0, "most_changes": 200}
+
 
 @pytest.fixture
 def fake():
@@ -23,7 +25,7 @@ def fake():
 
 def control(fake, folder, **settings):
     return Control(
-        Slurm(fake.runner), Settings(**{"policy": "sjf-est", **settings}), folder,
+        Slurm(fake.runner), Settings(**USUAL | settings), folder,
         clock=lambda: fake.now,
     )  # fmt: skip
 
@@ -50,7 +52,7 @@ def test_a_dry_run_sets_nothing_and_logs_what_it_would(fake, tmp_path):
     found = fake.priorities()
     done = control(fake, tmp_path, dry_run=True).step()
     assert done.changed == 2
-    assert "2 would change" in done.line(Settings("sjf-est", dry_run=True))
+    assert "2 would change" in done.line(Settings(**USUAL, dry_run=True))
     assert fake.priorities() == found
     line = json.loads((tmp_path / "decisions.jsonl").read_text())
     assert line["wanted"] == [3, 4, 2, 1]

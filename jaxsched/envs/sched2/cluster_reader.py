@@ -37,6 +37,7 @@ from jaxsched.systems.cluster_reader import (
     name_of,
     order_of,
     shown,
+    waited,
     whole,
     whole_seconds,
 )
@@ -242,7 +243,7 @@ def _read(env: Sched2, cluster: Cluster) -> _Part:
     jobs, _ = jobs_of(cluster, "waiting", ESTIMATES)
     now = clock(cluster, "time")
     order = order_of(jobs, "waiting")
-    waits = [_wait(jobs[place]["submit_time"], now, place) for place in order]
+    waits = [waited(jobs[place]["submit_time"], now, place, LONGEST) for place in order]
     time = max(waits, default=0)
     records, most_gpus = [], env.num_servers * env.gpus_per_server
     for place, wait in zip(order, waits, strict=True):
@@ -255,17 +256,6 @@ def _read(env: Sched2, cluster: Cluster) -> _Part:
         records.append({**COMING, "submit_time": time})
     last = _last_job(env, cluster, now, time)
     return _Part(from_records(records, name="waiting"), last, time, len(jobs))
-
-
-def _wait(submitted: float, now: float, place: int) -> int:
-    """How long a job has waited, s; clocks that differ by less than a second are one."""
-    wait = whole_seconds(now - submitted, up=False)
-    if now - submitted <= -1 or wait > LONGEST:
-        raise JaxschedError(
-            f"waiting[{place}].submit_time is {shown(submitted)} at time {shown(now)}; accepted: "
-            f"up to {LONGEST} s before, by the same clock"
-        )
-    return max(wait, 0)
 
 
 def _last_job(env: Sched2, cluster: Cluster, now: float, time: int) -> np.ndarray:

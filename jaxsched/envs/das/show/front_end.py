@@ -36,8 +36,8 @@ from jaxsched.systems.cluster_reader import (
     name_of,
     order_of,
     shown,
+    waited,
     whole,
-    whole_seconds,
 )
 from jaxsched.types import Array, TimeStep
 
@@ -282,7 +282,7 @@ def _read(env: DAS, cluster: Cluster) -> _Part:
     waiting, _ = jobs_of(cluster, "waiting", ESTIMATES)
     running, _ = jobs_of(cluster, "running", ESTIMATES)
     now, order = clock(cluster, "time"), order_of(waiting, "waiting")
-    waits = [_wait(waiting[place]["submit_time"], now, place) for place in order]
+    waits = [waited(waiting[place]["submit_time"], now, place, LONGEST_WAIT_S) for place in order]
     time = max(waits, default=0)
     counts = [_counts(env, job, f"running[{place}].") for place, job in enumerate(running)]
     records = [
@@ -309,17 +309,6 @@ def _requests(env: DAS, job: Mapping[str, Any], before: str) -> dict[str, int]:
         "gpus_per_instance": gpus,
         **{name: job[name] for name in ("cpus_per_instance", "mem_per_instance", "duration")},
     }
-
-
-def _wait(submitted: float, now: float, place: int) -> int:
-    """How long a job has waited, s; clocks that differ by less than a second are one."""
-    wait = whole_seconds(now - submitted, up=False)
-    if now - submitted <= -1 or wait > LONGEST_WAIT_S:
-        raise JaxschedError(
-            f"waiting[{place}].submit_time is {shown(submitted)} at time {shown(now)}; accepted: "
-            f"up to {LONGEST_WAIT_S} s before, by the same clock"
-        )
-    return max(wait, 0)
 
 
 def _counts(env: DAS, job: Mapping[str, Any], before: str) -> list[int]:
