@@ -1,8 +1,8 @@
 """Environments of Gymnasium: ``Env``, ``VectorEnv`` and their ids.
 
-Importing this module registers an id for every system, ``jaxsched/NAME-v0`` with the name's first
-letter in upper case, for ``gymnasium.make`` and ``gymnasium.make_vec``. The version is raised with
-the ``behaviour_version`` of a system.
+Importing this module registers an id for every system, such as ``jaxsched/Sched2-v0``, for
+``gymnasium.make`` and ``gymnasium.make_vec``. Versions count from 0 where a system's
+``behaviour_version`` counts from 1.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ AutoresetMode = gymnasium_vector.AutoresetMode
 Env: Any = gymnasium.Env
 VectorEnv: Any = gymnasium_vector.VectorEnv
 
-NAMESPACE, VERSION = "jaxsched", 0
+NAMESPACE = "jaxsched"
 SAME_STEP_SINCE = (1, 4)
 """Before it ``gymnasium.wrappers.vector.RecordEpisodeStatistics`` loses the first step, and its
 reward, of every episode but the first of a copy where episodes begin in the step that ends one."""
@@ -270,8 +270,9 @@ def vector(
 
 
 def id_of(system: str) -> str:
-    """The id of a system."""
-    return f"{NAMESPACE}/{system.capitalize()}-v{VERSION}"
+    """The id of a system: its name, and how often its results have changed."""
+    changes = registry.get(system).environment.behaviour_version - 1
+    return f"{NAMESPACE}/{system.capitalize()}-v{changes}"
 
 
 def register() -> None:

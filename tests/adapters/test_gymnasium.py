@@ -156,10 +156,13 @@ def test_ids_make_single_and_vector_environments():
     vector.close()
 
 
-def test_the_version_of_ids_is_that_of_the_behaviour():
-    """Raise ``VERSION`` with the first system whose results change."""
-    versions = {name: registry.get(name).environment.behaviour_version for name in registry.names()}
-    assert max(versions.values()) == ours.VERSION + 1, versions
+def test_the_version_of_an_id_is_that_of_the_behaviour():
+    for name in registry.names():
+        changes = registry.get(name).environment.behaviour_version - 1
+        assert f"jaxsched/{name.capitalize()}-v{changes}" in gymnasium.registry
+    assert "jaxsched/Sched2-v0" in gymnasium.registry and "jaxsched/Mlfs-v1" in gymnasium.registry
+    with pytest.raises(gymnasium.error.Error, match="Mlfs-v1"):
+        gymnasium.make("jaxsched/Mlfs-v0")
 
 
 def test_systems_from_outside_get_ids():

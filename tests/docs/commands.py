@@ -83,14 +83,10 @@ def chosen(rules: tuple[Rule, ...]) -> list[str]:
 
 def write_files(folder: Path) -> None:
     """What the pages call the reader's own: a log, a published trace, a case, a run."""
-    draw = np.random.default_rng(0)
-    submit = np.sort(draw.integers(0, 40_000, 60))
-    submit -= submit[0]
-    lines = ["submit_time,num_gpus,duration"]
-    lines += [f"{time},{draw.choice([1, 2, 4, 8])},{draw.integers(300, 7200)}" for time in submit]
+    lines = log_of(60)
     log = "\n".join(lines) + "\n"
     (folder / "cluster.csv").write_text(log)
-    (folder / "month.csv").write_text(with_starts(lines))
+    (folder / "month.csv").write_text(with_starts(log_of(150)))
     (folder / "philly.csv.gz").write_bytes(gzip.compress(log.encode()))
     (folder / "cluster_log.csv").write_text(HELIOS)
     (folder / "log.csv").write_text(log.replace(lines[0], "when,cards,took"))
@@ -101,6 +97,17 @@ def write_files(folder: Path) -> None:
     case = ROOT / "tests" / "golden" / "sched2" / "01_worked_example.json"
     shutil.copy(case, folder / "case.json")
     (folder / "tests").symlink_to(ROOT / "tests")
+
+
+def log_of(num_jobs: int) -> list[str]:
+    """The lines of a log of rigid jobs that come over eleven hours."""
+    draw = np.random.default_rng(0)
+    submit = np.sort(draw.integers(0, 40_000, num_jobs))
+    submit -= submit[0]
+    lines = ["submit_time,num_gpus,duration"]
+    for time in submit:
+        lines.append(f"{time},{draw.choice([1, 2, 4, 8])},{draw.integers(300, 7200)}")
+    return lines
 
 
 def with_starts(lines: list[str]) -> str:
