@@ -54,16 +54,27 @@ QUICK = (
 )
 """No program is compiled."""
 
+ADVICE = "--policies fifo,sjf --no-capacity"
 COMPILED = (
     Rule(r"jaxsched evaluate sched2(/| --policy (sched2/)?)pretrained.*", FEW),
     Rule(r"jaxsched compare sched2 --\w+ runs/\w+ --html .*", f"{FEW} --policies fifo"),
     Rule(r"jaxsched simulate .*"),
-    Rule(r"jaxsched advise month.csv .*", "--policies fifo,sjf --no-capacity"),
+    Rule(r"jaxsched advise month.csv (?!.*runs/mine).*", ADVICE),
     Rule(r"jaxsched replay (sched2-mixed|runs/\w+) .*", "--num-jobs 20"),
     Rule(r"jaxsched replay philly-like .*", "--num-jobs 50"),
 )
 """Programs are compiled: extended tests. Trainings, benchmarks, whole comparisons and leaderboards
 take longer; what they do is tested in ``tests/cli``, ``tests/bench`` and ``tests/leaderboard``."""
+
+MONTH = (
+    Rule(
+        r"jaxsched train cluster .* --trace month.csv .*",
+        "--preset quick --set loop.num_updates=1 --set env.window=8",
+    ),
+    Rule(r"jaxsched compare cluster --checkpoint runs/mine .*", "--policies fifo"),
+    Rule(r"jaxsched advise month.csv .*runs/mine .*", ADVICE),
+)
+"""A policy from one's own log, one after the other: extended."""
 
 EXPORTS = (Rule(r"jaxsched export (runs/paper|sched2).*"),)
 """Slow: each traces, compiles and compares several programs."""

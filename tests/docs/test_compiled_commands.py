@@ -3,7 +3,7 @@
 import pytest
 
 from jaxsched.cli import main
-from tests.docs.commands import COMPILED, EXPORTS, chosen, run_words, write_files, write_run
+from tests.docs.commands import COMPILED, EXPORTS, MONTH, chosen, run_words, write_files, write_run
 
 pytest.importorskip("onnx")
 
@@ -29,3 +29,12 @@ def test_commands_run(words, run, tmp_path, monkeypatch, capsys):
         (tmp_path / "runs" / name).symlink_to(run)
     monkeypatch.chdir(tmp_path)
     assert main(run_words(words)) == 0, capsys.readouterr().err
+
+
+def test_a_month_becomes_a_policy(tmp_path, monkeypatch, capsys):
+    write_files(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    commands = [words for rule in MONTH for words in chosen((rule,))]
+    assert len(commands) == len(MONTH)
+    for words in commands:
+        assert main(run_words(words)) == 0, capsys.readouterr().err
