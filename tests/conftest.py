@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, settings
 
 from tests import turns
 from tests.extended import is_extended, is_repeated, is_wholly_extended
+from tests.optimising import optimising
 
 _TESTS = Path(__file__).resolve().parent
 _CACHE = _TESTS.parent / ".cache" / "jax"
@@ -70,12 +71,8 @@ def optimisations(request: pytest.FixtureRequest) -> Iterator[None]:
     if request.node.get_closest_marker("optimised") is None:
         yield
         return
-    import jax
-
-    usual = jax.config.read("jax_disable_most_optimizations")
-    jax.config.update("jax_disable_most_optimizations", False)
-    yield
-    jax.config.update("jax_disable_most_optimizations", usual)
+    with optimising():
+        yield
 
 
 @pytest.fixture(scope="module", autouse=True)
