@@ -25,8 +25,6 @@ ROOM_S = 420.0
 """Processor seconds of a day's tests, those of touched modules included."""
 ALONE_S = 20.0
 """A test that takes longer has a day of its own, apart from that of its module."""
-UNKNOWN_S = 3.0
-"""What a module is taken to need that nobody has measured yet."""
 ROOT = Path(__file__).parents[1]
 TABLE = Path(__file__).parent / "seconds.json"
 OUTSIDE = ("benchmarks", "docs", "examples")
@@ -84,7 +82,8 @@ def days(seconds: Mapping[str, float]) -> dict[str, int]:
     """The day of each unit, from 0: the longest first, each to the day with the least.
 
     Args:
-      seconds: of each unit; a unit without any goes by its name, and moves no other.
+      seconds: of each unit; one without any (nothing to run, or new) goes by its name, and moves
+        no other.
     """
     loads = [0.0] * DAYS
     found = {}
@@ -186,9 +185,9 @@ def turn(day: int, changed: Sequence[str], room_s: float = ROOM_S) -> Turn:
     known = measured()
     every = {unit: sum(known.get(unit, (0.0,))) for unit in units()}
     own = frozenset(unit for unit, its in days(every).items() if its == day % DAYS)
-    seconds = sum(every[unit] or UNKNOWN_S for unit in own)
+    seconds = sum(every[unit] for unit in own)
     touched = [m for m in modules() if m not in own and is_touched(m, changed)]
-    cost = {m: known[m].extended if m in known else UNKNOWN_S for m in touched}
+    cost = {m: known[m].extended if m in known else 0.0 for m in touched}
     more, left = set(), []
     for module in sorted(touched, key=lambda m: (not is_changed(m, changed), cost[m], m)):
         if seconds + cost[module] <= room_s:
@@ -211,9 +210,9 @@ def write_table(lines: Iterable[str]) -> None:
 
     Tests that were not run keep what they had.
     """
-    tests = [json.loads(line) for line in lines]
-    found = {name.partition("::")[0]: [0.0, 0.0] for name, _, _ in tests}
-    for name, mark, seconds in tests:
+    tests = {name: rest for name, *rest in map(json.loads, lines)}  # the last of each counts
+    found = {name.partition("::")[0]: [0.0, 0.0] for name in tests}
+    for name, (mark, seconds) in tests.items():
         unit = name if seconds > ALONE_S else name.partition("::")[0]
         found.setdefault(unit, [0.0, 0.0])[mark == "slow"] += seconds
     old = {

@@ -1,8 +1,8 @@
-"""Train, compare, look: the third line of the README."""
+"""Train, compare, look: what the README begins with, with fewer updates and traces."""
 
 import jaxsched
 
-run = jaxsched.train("sched2", preset="search", seed=0, out="runs/a", set={"loop.num_updates": 10})
+run = jaxsched.train("sched2", preset="search", seed=0, out="runs/a", set={"loop.num_updates": 2})
 table = jaxsched.compare(
     "sched2", policies=["fifo", "strict_sif", run], traces="sched2-mixed", num_traces=20
 )

@@ -12,15 +12,19 @@ options = dict(
     seed=4,
     set={"loop.num_updates": 20, "loop.num_envs": 32, "evaluate_every": 5},
 )
-whole = jaxsched.train("chic", out="runs/whole", **options)
-jaxsched.train("chic", out="runs/halves", callback=lambda progress: progress.update < 7, **options)
-halves = jaxsched.train("chic", out="runs/halves", resume=True, **options)
+whole = jaxsched.train("sched2", out="runs/whole", **options)
+jaxsched.train(
+    "sched2", out="runs/halves", callback=lambda progress: progress.update < 7, **options
+)
+halves = jaxsched.train("sched2", out="runs/halves", resume=True, **options)
 for a, b in zip(jax.tree.leaves(whole.weights), jax.tree.leaves(halves.weights), strict=True):
     np.testing.assert_array_equal(a, b)
 
-first = jaxsched.training("chic", **options)
+first = jaxsched.training("sched2", **options)
 second = jaxsched.training(
-    "sched2", preset="plain-ppo", set={"loop.num_updates": 25, "loop.num_envs": 8}
+    "chic",
+    preset="plain-ppo",
+    set={"loop.num_updates": 25, "loop.num_envs": 8, "evaluate_every": 25},
 )
 for _ in zip_longest(first, second):
     pass

@@ -4,7 +4,7 @@ import jaxsched
 
 small = {"loop.num_updates": 4, "loop.num_envs": 32}
 sweep = jaxsched.sweep(
-    "chic",
+    "sched2",
     preset="plain-ppo",
     over={"learner.learning_rate": [1e-4, 3e-4, 1e-3]},
     num_seeds=2,
@@ -24,7 +24,7 @@ def objective(rate: float) -> float:
         return len(seen) < 2  # False stops the run, which is complete all the same
 
     run = jaxsched.train(
-        "chic",
+        "sched2",
         preset="plain-ppo",
         set=small | {"learner.learning_rate": rate, "evaluate_every": 1},
         callback=callback,

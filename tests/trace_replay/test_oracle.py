@@ -98,8 +98,8 @@ def test_jobs_of_philly(name):
 @pytest.mark.parametrize(
     ("name", "jobs"),
     [
-        *(("fifo-easy", 1200), ("srsf", 1200)),
-        *((name, 600) for name in ("tetris", "las", "themis", "vc-maxmin", "vc-isolated")),
+        *(("fifo-easy", 800), ("srsf", 800)),
+        *((name, 400) for name in ("tetris", "las", "themis", "vc-maxmin", "vc-isolated")),
     ],
 )
 def test_more_jobs_of_philly(name, jobs):
