@@ -75,7 +75,8 @@ def unit_of(name: str) -> str:
 def units() -> list[str]:
     """All modules, and the tests that have days of their own, of modules that exist."""
     every = modules()
-    return [*every, *(u for u in measured() if "::" in u and u.partition("::")[0] in set(every))]
+    existing = set(every)
+    return [*every, *(u for u in measured() if "::" in u and u.partition("::")[0] in existing)]
 
 
 def days(seconds: Mapping[str, float]) -> dict[str, int]:
@@ -96,6 +97,7 @@ def days(seconds: Mapping[str, float]) -> dict[str, int]:
     return found
 
 
+@cache
 def imported(module: str) -> set[str]:
     """Files that a module may import, as paths from the checkout; some of them do not exist."""
     found = set()
