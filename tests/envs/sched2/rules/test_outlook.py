@@ -7,8 +7,8 @@ import pytest
 
 from jaxsched.envs.sched2.environment import Sched2
 from jaxsched.envs.sched2.heuristics import baseline
-from jaxsched.envs.sched2.outlook import OUTLOOK, left_over, outlook_names, until_level0
-from jaxsched.envs.sched2.slowdown import SLOWDOWN_TENTHS
+from jaxsched.envs.sched2.rules import SLOWDOWN_TENTHS
+from jaxsched.envs.sched2.rules.observation import OUTLOOK, left_over, outlook_names, until_level0
 from jaxsched.jobs import JobTable
 from jaxsched.systems import functions, registry
 

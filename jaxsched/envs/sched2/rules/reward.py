@@ -7,8 +7,8 @@ literal return of an episode is the sum of E; the dense one is that sum minus th
 import jax
 import jax.numpy as jnp
 
-from jaxsched.envs.sched2.dynamics import ClusterState, Start
-from jaxsched.envs.sched2.tables import JobTables, lookup
+from jaxsched.envs.sched2.rules import JobTables, lookup
+from jaxsched.envs.sched2.rules.dynamics import ClusterState, Start
 from jaxsched.types import Array
 
 BLOCK = 64  # waiting jobs beyond the window are summed this many at a time

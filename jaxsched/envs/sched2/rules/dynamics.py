@@ -9,8 +9,15 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxsched.envs.sched2.slowdown import NUM_LEVELS, fewest_servers, level_of
-from jaxsched.envs.sched2.tables import NEVER, JobTables, lookup, submitted_by
+from jaxsched.envs.sched2.rules import (
+    NEVER,
+    NUM_LEVELS,
+    JobTables,
+    fewest_servers,
+    level_of,
+    lookup,
+    submitted_by,
+)
 from jaxsched.ops import bit_sets
 from jaxsched.ops import packing as placement
 from jaxsched.ops.batching import materialise

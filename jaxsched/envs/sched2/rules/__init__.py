@@ -1,7 +1,12 @@
-"""Job tables on the device: everything the dynamics look up, prepared once on the host.
+"""The rules of SCHED2's cluster, and what all of them look up: models, job tables on the device.
 
-Axes: ``K`` tables, ``n`` jobs (padded), ``L`` locality levels. An episode is an index into the
-stack. Each table ends with one empty row, index ``n``: no GPUs, no run time, never submitted.
+Locality levels and the slowdown table are section 2 of the specification. Level 1 of VGG16,
+Transformer, DeepSpeech and InceptionV3 is Fig. 1 of the paper; the rest is the specification's
+choice (its section 13). Slowdowns are in tenths so that run times are exact.
+
+Job tables are prepared once on the host. Axes: ``K`` tables, ``n`` jobs (padded), ``L`` locality
+levels. An episode is an index into the stack. Each table ends with one empty row, index ``n``: no
+GPUs, no run time, never submitted.
 """
 
 from typing import Any, NamedTuple
@@ -9,20 +14,81 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 
-from jaxsched.envs.sched2.slowdown import (
-    MODELS,
-    NUM_LEVELS,
-    SLOWDOWN_TENTHS,
-    run_time,
-    worst_level,
-)
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, stack_tables, validate
 from jaxsched.ops.arrays import to_device
 from jaxsched.ops.bisection import count_from
 from jaxsched.ops.bootstrap import redraw_arrivals
 from jaxsched.types import Array, PRNGKey
+
+NUM_LEVELS = 4
+
+
+class Model(NamedTuple):
+    """A deep-learning model as the cluster sees it."""
+
+    name: str
+    slowdown_tenths: tuple[int, int, int, int]  # by locality level
+
+
+MODELS = (
+    Model("AlexNet", (10, 40, 70, 100)),
+    Model("InceptionV3", (10, 14, 18, 22)),
+    Model("ResNet50", (10, 15, 20, 25)),
+    Model("VGG16", (10, 59, 108, 157)),
+    Model("DeepSpeech", (10, 16, 22, 28)),
+    Model("Transformer", (10, 27, 44, 61)),
+)
+
+SLOWDOWN_TENTHS = np.array([model.slowdown_tenths for model in MODELS], np.int32)
+SENSITIVE = SLOWDOWN_TENTHS[:, 1] >= 20  # bool [num_models]
+
+
+def _array(values: ArrayLike) -> Any:
+    """Of NumPy if they are: JAX would compile every operation for every shape."""
+    return values if isinstance(values, np.ndarray) else jnp.asarray(values)
+
+
+def level_of(extra_servers: ArrayLike) -> Array:
+    """Locality level of a placement on that many more servers than necessary: 0, 1, 2-3, >= 4."""
+    extra = _array(extra_servers)
+    return (extra >= 1).astype(np.int32) + (extra >= 2) + (extra >= 4)
+
+
+def fewest_servers(num_gpus: ArrayLike, gpus_per_server: int) -> Array:
+    """Servers a gang needs at the least: ``ceil(num_gpus / gpus_per_server)``."""
+    return -(-_array(num_gpus) // gpus_per_server)
+
+
+def worst_level(num_gpus: ArrayLike, num_servers: int, gpus_per_server: int) -> Array:
+    """The most scattered level that a gang can reach on this cluster."""
+    fewest = fewest_servers(num_gpus, gpus_per_server)
+    xp = fewest.__array_namespace__()
+    most = xp.maximum(xp.minimum(_array(num_gpus), num_servers), fewest)
+    return level_of(most - fewest)
+
+
+def slowdown_by_level(
+    num_gpus: ArrayLike, model: ArrayLike, num_servers: int, gpus_per_server: int
+) -> Array:
+    """Slowdown (tenths) of jobs ``[...]`` at each level, or their worst one; int32 ``[..., L]``."""
+    worst = worst_level(num_gpus, num_servers, gpus_per_server)
+    xp = worst.__array_namespace__()
+    level = xp.minimum(xp.arange(NUM_LEVELS), worst[..., None])
+    slowdown: Array = xp.asarray(SLOWDOWN_TENTHS)[_array(model)[..., None], level]
+    return slowdown
+
+
+def run_time(duration: ArrayLike, slowdown_tenths: ArrayLike) -> Array:
+    """Run time in whole seconds, rounded half up: ``(d * slow10 + 5) // 10``.
+
+    Exact in int32 up to the longest run time of a rigid job, ``jaxsched.jobs.MAX_DURATION_S``: that
+    times 157, the largest slowdown of the table, is below 2**31.
+    """
+    return (_array(duration) * _array(slowdown_tenths) + 5) // 10
+
 
 NEVER = 2**30 - 1  # a time after every event
 LOW_BITS = 12  # sums of times are kept as (sum of time >> 12, sum of time & 4095)
@@ -120,10 +186,8 @@ def build_tables(
 
     submit, gpus = padded("submit_time", NEVER), padded("num_gpus", 0)
     duration, model = padded("duration", 0), padded("model", 0)
-    worst = np.asarray(worst_level(gpus, num_servers, gpus_per_server))
-    level = np.minimum(np.arange(NUM_LEVELS), worst[..., None])
-    slowdown = np.take_along_axis(SLOWDOWN_TENTHS[model], level, axis=-1)
-    times = np.where(real[..., None], run_time(duration[..., None], slowdown), 0)
+    slowdown = slowdown_by_level(gpus, model, num_servers, gpus_per_server)
+    times = run_time(duration[..., None], slowdown)
     shown, batch_end, sums = zip(*map(derived, submit, gpus, times, num_jobs), strict=True)
     columns = {
         "submit_time": submit,
@@ -154,12 +218,21 @@ def derived(submit_time: Any, num_gpus: Any, run_time: Any, num_jobs: Any) -> tu
     shown = xp.concatenate([run_time, num_gpus[:, None], submit_time[:, None]], axis=-1)
     batch_end = xp.searchsorted(submit_time, submit_time, side="right")
     real = xp.arange(submit_time.shape[0]) < num_jobs
+    of_each = parts_of_sums(num_gpus, run_time, submit_time, real)
+    sums = xp.concatenate([xp.zeros_like(of_each[:1]), xp.cumsum(of_each, axis=0)[:-1]])
+    return shown, xp.minimum(batch_end, num_jobs), sums
+
+
+def parts_of_sums(num_gpus: Any, run_time: Any, submit_time: Any, real: Any) -> Any:
+    """What each job adds to ``JobTables.sums``, ``[n, 5]``; columns as in ``derived``.
+
+    Submission counts where ``real`` (bool ``[n]``); the others are 0 where there is no job.
+    """
+    xp = submit_time.__array_namespace__()
     duration, submitted = run_time[:, 0], xp.where(real, submit_time, 0)
     low = (1 << LOW_BITS) - 1
     parts = [num_gpus, duration >> LOW_BITS, duration & low, submitted >> LOW_BITS, submitted & low]
-    of_each = xp.stack(parts, axis=-1)
-    sums = xp.concatenate([xp.zeros_like(of_each[:1]), xp.cumsum(of_each, axis=0)[:-1]])
-    return shown, xp.minimum(batch_end, num_jobs), sums
+    return xp.stack(parts, axis=-1)
 
 
 def resampled(

@@ -1,6 +1,6 @@
 """The paper's claims beside a comparison's means."""
 
-from jaxsched.envs.sched2.paper import paper_rows
+from jaxsched.envs.sched2.show.paper import paper_rows
 
 MEANS = {
     **dict.fromkeys(("avg_effectiveness", "avg_jct", "makespan", "avg_run", "avg_wait"), 1.0),

@@ -1,24 +1,35 @@
-"""SCHED2's cluster as a front end describes it: what runs until when, and who waits.
+"""SCHED2's cluster as a front end describes it, in JSON or in plain arrays: who runs, who waits.
 
-Times are seconds by any clock of the front end, Unix time included, with fractions or without; only
-differences count, in whole seconds. Waiting jobs are taken in order of submission, as they enter
-the window.
+Times in JSON are seconds by any clock of the front end, Unix time included, with fractions or
+without; only differences count, in whole seconds. Waiting jobs are taken in order of submission, as
+they enter the window. Arrays hold seconds until GPUs are free, and since waiting jobs came.
+
+Axes: ``S`` servers, ``G`` GPUs per server, ``J`` positions, ``Q`` = ``WAITING`` jobs.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsched.envs.sched2.dynamics import ClusterState, fill_window
 from jaxsched.envs.sched2.environment import Params, Sched2
-from jaxsched.envs.sched2.slowdown import MODELS
-from jaxsched.envs.sched2.tables import NEVER
+from jaxsched.envs.sched2.rules import (
+    MODELS,
+    NEVER,
+    JobTables,
+    parts_of_sums,
+    run_time,
+    slowdown_by_level,
+)
+from jaxsched.envs.sched2.rules.dynamics import ClusterState, Start, fill_window
+from jaxsched.envs.sched2.rules.observation import TIME_SCALE_S
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import MAX_DURATION_S, JobTable, from_records
+from jaxsched.systems.cluster_arrays import ClusterArrays, ClusterInput
 from jaxsched.systems.cluster_estimates import (
     ESTIMATED_SCHEMA,
     Estimate,
@@ -41,7 +52,95 @@ from jaxsched.systems.cluster_reader import (
     whole,
     whole_seconds,
 )
-from jaxsched.types import Array, TimeStep
+from jaxsched.types import Array, ArraySpec, TimeStep
+
+WAITING = 256
+"""Rows for waiting jobs; of more only the oldest are told."""
+NOW_S = 2**25  # what the present is called: any time that leaves room before and after
+
+
+def cluster_arrays(env: Sched2) -> ClusterArrays:
+    """How a cluster is told; waiting jobs in order of submission, with 0 GPUs behind the last."""
+    jobs = max(WAITING, env.window)
+
+    def of_jobs(meaning: str, unit: str) -> ClusterInput:
+        return ClusterInput(ArraySpec((jobs,), jnp.int32), meaning, unit)
+
+    models = ", ".join(f"{i} {model.name}" for i, model in enumerate(MODELS))
+    inputs = {
+        "busy_s": ClusterInput(
+            ArraySpec((env.num_servers, env.gpus_per_server), jnp.int32),
+            "time until the job on the GPU ends, 0 if free",
+            "s",
+        ),
+        "job_gpus": of_jobs("GPUs that a waiting job needs, 0: no job", "GPUs"),
+        "job_duration_s": of_jobs("its run time with the best locality", "s"),
+        "job_wait_s": of_jobs("time since it was submitted", "s"),
+        "job_model": of_jobs(f"its model: {models}", ""),
+        "more_to_come": ClusterInput(
+            ArraySpec((), jnp.bool_), "waiting is allowed although nothing runs", ""
+        ),
+    }
+    return ClusterArrays(inputs, partial(_observe, env), partial(_example, env, jobs))
+
+
+def _observe(env: Sched2, arrays: Mapping[str, Array]) -> tuple[Array, Array]:
+    """Observation and mask, as of the state with these jobs; seconds count as they usually do."""
+    state, jobs = _state(env, arrays)
+    zero, scale = jnp.float32(0), jnp.float32(TIME_SCALE_S)
+    return env.observe(state, Params(jobs, jnp.zeros(2, jnp.int32), scale, zero, zero, state.time))
+
+
+def _state(env: Sched2, arrays: Mapping[str, Array]) -> tuple[ClusterState, JobTables]:
+    """The state of a cluster, and a table of its waiting jobs in which nothing else is to come."""
+    columns = (arrays[name] for name in ("job_gpus", "job_duration_s", "job_wait_s", "job_model"))
+    gpus, duration, wait, model = (jnp.append(column, 0) for column in columns)
+    real = gpus > 0
+    slowdown = slowdown_by_level(gpus, model, env.num_servers, env.gpus_per_server)
+    times = run_time(jnp.where(real, duration, 0)[:, None], slowdown)
+    count, place = jnp.sum(real, dtype=jnp.int32), jnp.arange(gpus.shape[0], dtype=jnp.int32)
+    following = jnp.where((place == count) & arrays["more_to_come"], NOW_S + 1, NEVER)
+    submit = jnp.where(real, NOW_S - wait, following)
+    parts = jnp.where((place < env.window)[:, None], 0, parts_of_sums(gpus, times, submit, real))
+    beyond = jnp.sum(parts, axis=0, dtype=jnp.int32)
+    jobs = JobTables(
+        submit_time=submit,
+        num_gpus=gpus,
+        model=model,
+        run_time=times,
+        shown=jnp.concatenate([times, gpus[:, None], submit[:, None]], axis=-1),
+        batch_end=place,  # not read
+        sums=jnp.where((place > env.window)[:, None], beyond, 0),  # of those from ``head`` on
+        num_jobs=count,
+    )
+    state = ClusterState(
+        last_job=jnp.where(arrays["busy_s"] > 0, 2 * (NOW_S + arrays["busy_s"]), 0),
+        window=place[: env.window],
+        in_window=jnp.minimum(count, env.window),
+        time=jnp.int32(NOW_S),
+        head=jnp.minimum(count, env.window),
+        arrived=count,
+        episode=jnp.int32(0),
+    )
+    return state, jax.tree.map(lambda column: column[None], jobs)
+
+
+def _example(env: Sched2, jobs: int, random: np.random.Generator) -> dict[str, Any]:
+    """Some GPUs free, more jobs than the window holds or fewer."""
+    shape = (env.num_servers, env.gpus_per_server)
+    real = np.arange(jobs) < random.integers(1, 2 * env.window)
+    most = max(env.num_servers * env.gpus_per_server // 4, 1)
+    waits = -np.sort(-random.integers(0, 20_000, jobs))
+    columns = {
+        "job_gpus": random.integers(1, most + 1, jobs),
+        "job_duration_s": random.integers(60, 20_000, jobs),
+        "job_wait_s": waits,
+        "job_model": random.integers(0, len(MODELS), jobs),
+    }
+    found = {name: np.where(real, x, 0).astype(np.int32) for name, x in columns.items()}
+    busy = np.where(random.random(shape) < 0.6, random.integers(1, 9_000, shape), 0)
+    return {"busy_s": busy.astype(np.int32), **found, "more_to_come": np.array(True)}
+
 
 NAMES = tuple(model.name for model in MODELS)
 LONGEST = NEVER // 4  # s between two times of a cluster: doubled and added they fit in int32
@@ -56,25 +155,6 @@ ESTIMATES = {
     ),
 }
 COMING = {"submit_time": 0, "num_gpus": 1, "duration": 1, "model": 0}
-
-
-class Decision(NamedTuple):
-    """What one step started."""
-
-    job: Array  # int32, row of the table; the empty row's for none
-    started: Array  # bool
-    gpus: Array  # uint32 [S], GPUs taken of each server, bit sets
-    run: Array  # int32, run time there, s
-    level: Array  # int32, locality level
-
-
-class Told(NamedTuple):
-    """What a cluster tells beside its jobs; see ``ClusterState``."""
-
-    last_job: Array
-    time: Array
-    arrived: Array
-    episode: Array
 
 
 class Sched2Reader(ClusterReader[Sched2]):
@@ -155,46 +235,40 @@ class Sched2Reader(ClusterReader[Sched2]):
         """The waiting ones, and one to come."""
         return super().num_jobs(cluster) + 1
 
-    def read(self, env: Sched2, clusters: Sequence[Cluster], length: int) -> tuple[Params, Told]:
-        """See the base class."""
+    def read(
+        self, env: Sched2, clusters: Sequence[Cluster], length: int
+    ) -> tuple[Params, ClusterState]:
+        """See the base class; what is told are the states, but for their windows."""
         parts = [_read(env, cluster) for cluster in clusters]
         params = env.params([part.table for part in parts], length=length)
-        told = Told(
+        none = jnp.zeros(len(clusters), jnp.int32)
+        told = ClusterState(
             last_job=jnp.asarray(np.stack([part.last_job for part in parts]), jnp.int32),
+            window=jnp.full((len(clusters), env.window), params.jobs.empty_row, jnp.int32),
+            in_window=none,
             time=jnp.asarray([part.time for part in parts], jnp.int32),
+            head=none,
             arrived=jnp.asarray([part.arrived for part in parts], jnp.int32),
             episode=jnp.arange(len(clusters), dtype=jnp.int32),
         )
         return params, told
 
-    def state(self, env: Sched2, params: Params, told: Told) -> ClusterState:
+    def state(self, env: Sched2, params: Params, told: ClusterState) -> ClusterState:
         """The oldest waiting jobs are in the window."""
-        nobody = jnp.full(env.window, params.jobs.empty_row, jnp.int32)
-        empty = ClusterState(
-            last_job=told.last_job,
-            window=nobody,
-            in_window=jnp.int32(0),
-            time=told.time,
-            head=jnp.int32(0),
-            arrived=told.arrived,
-            episode=told.episode,
-        )
-        return fill_window(empty, params.jobs)
+        return fill_window(told, params.jobs)
 
-    def nothing(self, env: Sched2, params: Params) -> Decision:
+    def nothing(self, env: Sched2, params: Params) -> Start:
         """Nobody starts."""
-        zero = jnp.int32(0)
+        zero, no, nobody = jnp.int32(0), jnp.bool_(False), jnp.int32(params.jobs.empty_row)
         gpus = jnp.zeros(env.num_servers, jnp.uint32)
-        return Decision(jnp.int32(params.jobs.empty_row), jnp.bool_(False), gpus, zero, zero)
+        return Start(no, nobody, zero, zero, zero, zero, gpus, no)
 
     def decided(
-        self, so_far: Decision, state: ClusterState, timestep: TimeStep
-    ) -> tuple[Decision, Array]:
+        self, so_far: Start, state: ClusterState, timestep: TimeStep
+    ) -> tuple[Start, Array]:
         """One step decides."""
         del so_far, state
-        start = timestep.metrics.start
-        found = Decision(start.job, start.started, start.gpus, start.run, start.level)
-        return found, jnp.bool_(True)
+        return timestep.metrics.start, jnp.bool_(True)
 
     def estimated(self, cluster: Cluster) -> list[dict[str, Any]]:
         """Jobs with unknown fields, and GPUs that are free at a time that is not known."""
@@ -207,7 +281,7 @@ class Sched2Reader(ClusterReader[Sched2]):
         left = assumed(cluster, ESTIMATES)["duration"]
         return super().estimated(cluster) + ([{"gpus": gpus, "duration": left}] if gpus else [])
 
-    def answer(self, env: Sched2, cluster: Cluster, decision: Decision) -> dict[str, Any]:
+    def answer(self, env: Sched2, cluster: Cluster, decision: Start) -> dict[str, Any]:
         """Whom to start where."""
         jobs = cluster["waiting"]
         order = order_of(jobs, "waiting")

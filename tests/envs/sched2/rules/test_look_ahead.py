@@ -7,7 +7,7 @@ import pytest
 
 from jaxsched.core.look_ahead import look_ahead
 from jaxsched.core.monte_carlo import LookAhead, Weights, knobs
-from jaxsched.envs.sched2.tables import build_tables, resampled
+from jaxsched.envs.sched2.rules import build_tables, resampled
 from jaxsched.jobs import JobTable
 from jaxsched.systems import functions, registry
 from tests.instances import sched2_tables
