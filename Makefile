@@ -3,6 +3,7 @@
 # make test TURN=today  the default suite and those whose turn it is in one go, as CI does
 # make test-extended  the tests that tests/extended.py names
 # make test-turn  extended and slow tests whose turn it is
+# make test-seconds  measure these, so that days take alike long (tests/seconds.json)
 # make test-properties  properties with fresh examples; SEED=N repeats a run
 # make test-all  all of them and the slow ones, everything compiled with all optimisations
 # make types   mypy                          make docs    the documentation, docs/_build/html
@@ -23,7 +24,7 @@ PROPERTIES = $(shell grep -rl "^from hypothesis import" --include="test_*.py" te
 .DEFAULT_GOAL := help
 # Without what Python has compiled every start of a process takes eight seconds longer.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help demo test test-extended test-turn test-properties test-all lint types docs venv dev clean
+.PHONY: help demo test test-extended test-turn test-seconds test-properties test-all lint types docs venv dev clean
 # A failed recipe must not leave its stamp behind.
 .DELETE_ON_ERROR:
 
@@ -42,6 +43,12 @@ test-extended: $(VENV)/.stamp-dev
 
 test-turn: $(VENV)/.stamp-dev
 	$(BIN)/python -m pytest -m "slow or extended" --turn -n 2 --dist loadfile $(PYTEST_ARGS)
+
+test-seconds: $(VENV)/.stamp-dev
+	mkdir -p .cache && rm -f .cache/seconds.jsonl
+	$(BIN)/python -m pytest -m "slow or extended" -n 2 --dist loadfile \
+		--seconds .cache/seconds.jsonl $(PYTEST_ARGS)
+	$(BIN)/python -m tests.turns --write .cache/seconds.jsonl
 
 test-properties: $(VENV)/.stamp-dev
 	$(BIN)/python -m pytest -m "hypothesis and not slow" -n 2 --dist loadfile $(PROPERTIES) \

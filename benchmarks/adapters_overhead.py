@@ -100,7 +100,7 @@ def in_jax(env: Any, params: Any, envs: int, steps: int) -> dict[str, Turn]:
     import jax
 
     from jaxsched.adapters.gymnax import GymnaxEnv
-    from jaxsched.core.environment import Seen, look, start, step_and_look
+    from jaxsched.core.environment import Observed, look, start, step_and_look
 
     form = GymnaxEnv(env, params)
     keys = jax.random.split(jax.random.key(0), envs)
@@ -119,7 +119,7 @@ def in_jax(env: Any, params: Any, envs: int, steps: int) -> dict[str, Turn]:
         action = seen.mask.argmax(-1)
         step = jax.vmap(form.step, (0, 0, 0, None))
         observation, state, reward, *_, info = step(keys, state, action, params)
-        return (state, Seen(observation, info["action_mask"])), (reward, observation)
+        return (state, Observed(observation, info["action_mask"])), (reward, observation)
 
     turns: dict[str, Turn] = {}
     for name, one, given in ((NATIVE, native, params), ("gymnax", gymnax, form.default_params)):

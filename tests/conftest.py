@@ -1,10 +1,11 @@
 """Fixtures and settings of the whole suite."""
 
 import gc
+import json
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from importlib.metadata import version
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from hypothesis import HealthCheck, settings
 
 from tests import turns
 from tests.extended import is_extended, is_repeated, is_wholly_extended
+from tests.optimising import optimising
 
 _TESTS = Path(__file__).resolve().parent
 _CACHE = _TESTS.parent / ".cache" / "jax"
@@ -69,12 +71,8 @@ def optimisations(request: pytest.FixtureRequest) -> Iterator[None]:
     if request.node.get_closest_marker("optimised") is None:
         yield
         return
-    import jax
-
-    usual = jax.config.read("jax_disable_most_optimizations")
-    jax.config.update("jax_disable_most_optimizations", False)
-    yield
-    jax.config.update("jax_disable_most_optimizations", usual)
+    with optimising():
+        yield
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -103,6 +101,27 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the choice of what CI runs beside the default suite."""
     text = "with extended and slow tests whose turn it is today (tests/turns.py), and no others"
     parser.addoption("--turn", action="store_true", help=text)
+    text = "add a line for each test to this file: its name, its mark, processor seconds"
+    parser.addoption("--seconds", metavar="FILE", help=text)
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """Say which tests have their turn."""
+    return f"turn: {turns.today()}" if config.getoption("--turn") else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Measure a test with what it prepares, for ``turns.py``; its own processes included."""
+    file = item.config.getoption("--seconds")
+    before = os.times()
+    done = yield
+    if file:
+        marks = [mark for mark in ("slow", "extended") if item.get_closest_marker(mark)]
+        line = [item.nodeid, [*marks, "default"][0], sum(os.times()[:4]) - sum(before[:4])]
+        with open(file, "a", encoding="utf-8") as lines:
+            lines.write(json.dumps(line) + "\n")
+    return done
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -112,7 +131,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     name = collection_path.relative_to(_TESTS.parent).as_posix()
     default = "slow or extended" not in config.option.markexpr and not is_wholly_extended(name)
     if config.getoption("--turn"):
-        left_out = not default and not any(name in modules for modules in turns.today())
+        left_out = not default and name not in turns.today().modules()
     else:
         left_out = "not extended" in config.option.markexpr and not default
     return True if left_out else None
@@ -137,11 +156,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _keep_turn(config: pytest.Config, items: list[pytest.Item]) -> None:
     turn, others = turns.today(), []
     for item in list(items):
-        module = item.path.relative_to(turns.ROOT).as_posix()
         slow, extended = map(item.get_closest_marker, ("slow", "extended"))
-        if (slow and module not in turn.slow) or (
-            extended and not slow and module not in turn.extended
-        ):
+        chosen = turn.slow if slow else turn.extended
+        if (slow or extended) and turns.unit_of(item.nodeid) not in chosen:
             items.remove(item)
             others.append(item)
     config.hook.pytest_deselected(items=others)

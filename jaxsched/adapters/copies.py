@@ -32,8 +32,8 @@ from jaxsched.types import Array, PRNGKey, PyTree
 NO_LIMIT = 2**31 - 1  # of steps; one program serves with and without
 
 
-class Standing(NamedTuple):
-    """Where copies stand, leaves ``[B, ...]``.
+class CopyStates(NamedTuple):
+    """The states of copies, leaves ``[B, ...]``.
 
     Attributes:
       state: of the environment.
@@ -98,13 +98,13 @@ class Copies:
         self._limit = np.int32(min(time_limit or NO_LIMIT, NO_LIMIT))
         self._mask, self._numpy = mask, output == "numpy"
         self._action_spec = env.action_spec(params)
-        self._standing: Standing | None = None
+        self._copies: CopyStates | None = None
         self.now: Shown
 
     @property
     def seeded(self) -> bool:
         """Whether the copies have been given seeds."""
-        return self._standing is not None
+        return self._copies is not None
 
     def begin(self, seeds: Sequence[int], episode: Any = None) -> None:
         """Seed all copies and begin their first episodes: ``episode``, or such as are drawn.
@@ -116,7 +116,7 @@ class Copies:
         words = np.array([int(seed) % 2**32 for seed in seeds], np.uint32)
         keys, zeros = jax.vmap(jax.random.key)(words), np.zeros(self.num, np.int32)
         begun = _begin(self.env, self.params, keys, zeros, self._episodes(episode))
-        self._standing, self.now = begun
+        self._copies, self.now = begun
 
     def renew(self, where: Any, episode: Any = None) -> None:
         """Begin new episodes in the copies where ``where`` (bool ``[B]``) holds.
@@ -128,13 +128,11 @@ class Copies:
         Raises:
           JaxschedError: there is no such episode.
         """
-        standing = self._standing
-        assert standing is not None, "begin comes first"
+        copies = self._copies
+        assert copies is not None, "begin comes first"
         check_not_forked()
-        fresh = _begin(
-            self.env, self.params, standing.key, standing.begun + 1, self._episodes(episode)
-        )
-        self._standing, self.now = _chosen(where, fresh, standing, self.now)
+        fresh = _begin(self.env, self.params, copies.key, copies.begun + 1, self._episodes(episode))
+        self._copies, self.now = _chosen(where, fresh, copies, self.now)
 
     def step(self, action: Any) -> None:
         """A step of all copies; ``action`` has the layout of the action space, ``[B, ...]``.
@@ -147,7 +145,7 @@ class Copies:
         check_not_forked()
         check_action(self.env.name, self._action_spec, action)
         action = structured(self._action_spec, action)
-        self._standing, self.now = _step(self.env, self.params, self._standing, action, self._limit)
+        self._copies, self.now = _step(self.env, self.params, self._copies, action, self._limit)
 
     @property
     def done(self) -> np.ndarray:
@@ -195,34 +193,34 @@ def row(tree: Any, index: int = 0) -> Any:
 @partial(jax.jit, static_argnames="env")
 def _begin(
     env: Environment, params: Any, keys: PRNGKey, begun: Array, episode: Array | None
-) -> tuple[Standing, Shown]:
-    def one(key: PRNGKey, begun: Array, episode: Array | None) -> tuple[Standing, Shown]:
+) -> tuple[CopyStates, Shown]:
+    def one(key: PRNGKey, begun: Array, episode: Array | None) -> tuple[CopyStates, Shown]:
         state, timestep = env.reset(_key(key, begun, jnp.int32(0)), params, episode)
-        return Standing(state, key, begun, jnp.int32(0)), _shown(timestep)
+        return CopyStates(state, key, begun, jnp.int32(0)), _shown(timestep)
 
     return jax.vmap(one)(keys, begun, episode)
 
 
-@partial(jax.jit, donate_argnames="standing")
+@partial(jax.jit, donate_argnames="copies")
 def _chosen(
-    where: Array, fresh: tuple[Standing, Shown], standing: Standing, shown: Shown
-) -> tuple[Standing, Shown]:
-    return jax.vmap(select)(where, fresh, (standing, shown))
+    where: Array, fresh: tuple[CopyStates, Shown], copies: CopyStates, shown: Shown
+) -> tuple[CopyStates, Shown]:
+    return jax.vmap(select)(where, fresh, (copies, shown))
 
 
-@partial(jax.jit, static_argnames="env", donate_argnames="standing")
+@partial(jax.jit, static_argnames="env", donate_argnames="copies")
 def _step(
-    env: Environment, params: Any, standing: Standing, action: PyTree, limit: Array
-) -> tuple[Standing, Shown]:
-    def one(standing: Standing, action: PyTree) -> tuple[Standing, Shown]:
-        steps = standing.steps + 1
-        key = _key(standing.key, standing.begun, steps)
-        state, timestep = env.step(key, standing.state, action, params)
+    env: Environment, params: Any, copies: CopyStates, action: PyTree, limit: Array
+) -> tuple[CopyStates, Shown]:
+    def one(copies: CopyStates, action: PyTree) -> tuple[CopyStates, Shown]:
+        steps = copies.steps + 1
+        key = _key(copies.key, copies.begun, steps)
+        state, timestep = env.step(key, copies.state, action, params)
         cut = (steps >= limit) & ~timestep.terminated
         timestep = timestep._replace(truncated=timestep.truncated | cut)
-        return standing._replace(state=state, steps=steps), _shown(timestep)
+        return copies._replace(state=state, steps=steps), _shown(timestep)
 
-    return jax.vmap(one)(standing, action)
+    return jax.vmap(one)(copies, action)
 
 
 def _key(key: PRNGKey, begun: Array, step: Array) -> PRNGKey:

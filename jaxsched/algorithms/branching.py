@@ -124,7 +124,7 @@ def branching(
         ),
         value,
         config,
-        Branching(config.look_ahead, _knobs),
+        Branching(config.look_ahead, _look_ahead_params),
     )
 
 
@@ -196,7 +196,12 @@ def branching_of_agents(
         Improvable(agents.init, agents.greedy, drawn, scores),
         value,
         config,
-        Branching(config.look_ahead, _knobs, tried, None if plays is None else _of_state(plays)),
+        Branching(
+            config.look_ahead,
+            _look_ahead_params,
+            tried,
+            None if plays is None else _of_state(plays),
+        ),
     )
 
 
@@ -356,7 +361,7 @@ def advantage(found: Branches, relative: float | Array, clip: float | Array) -> 
     return jnp.where(found.legal, jnp.clip((found.value - own) / scale, -clip, clip), 0.0)
 
 
-def _knobs(state: BranchingState) -> LookAheadParams:
+def _look_ahead_params(state: BranchingState) -> LookAheadParams:
     return LookAheadParams(state.hyper.horizon_s, jnp.float32(0), state.hyper.discount_s)
 
 

@@ -294,16 +294,16 @@ class Current(NamedTuple):
     steps: Array  # int32, steps since the last reset
 
 
-class Seen(NamedTuple):
-    """What a policy sees of where an environment stands."""
+class Observed(NamedTuple):
+    """What a policy is given to choose an action."""
 
     observation: PyTree
     mask: PyTree
 
 
-def look(env: Environment, current: Current, params: Any) -> Seen:
+def look(env: Environment, current: Current, params: Any) -> Observed:
     """What the next action is to be chosen from."""
-    return Seen(*env.observe(current.state, params))
+    return Observed(*env.observe(current.state, params))
 
 
 def start(env: Environment, key: PRNGKey, params: Any, episode: Array | None = None) -> Current:
@@ -364,7 +364,7 @@ def step_and_look(
     *,
     time_limit: int | Array | None = None,
     episode: Array | None = None,
-) -> tuple[Current, Seen, TimeStep]:
+) -> tuple[Current, Observed, TimeStep]:
     """:func:`step_and_reset`, and what is seen afterwards, of the new episode after a reset.
 
     For loops that act on what the last step returned, as clients' do. One inside a scan is faster

@@ -84,7 +84,7 @@ class Branching(NamedTuple):
 
     Attributes:
       config: how many candidates, futures and steps.
-      knobs: ``(learner_state) -> LookAheadParams``, horizon and discount.
+      params: ``(learner_state) -> LookAheadParams``, horizon and discount.
       rivals: policies whose actions are the candidates beside the learner's own; their weights are
         the learner's state. Without any, candidates are choices of the environment.
       plays: the learner's greedy policy for a single environment, without memory; its weights are
@@ -93,7 +93,7 @@ class Branching(NamedTuple):
     """
 
     config: LookAhead
-    knobs: Callable[[Any], LookAheadParams]
+    params: Callable[[Any], LookAheadParams]
     rivals: tuple[Policy, ...] = ()
     plays: Policy | None = None
     closing: Closing | None = None

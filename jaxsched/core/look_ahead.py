@@ -82,7 +82,7 @@ def look_ahead(
             tried = _choices(env, config, view, own, pick_key)
 
         values = values_of(env, base, config, weights, after, view, tried, future_key)
-        chosen = _best(values, tried.legal, weights.knobs.margin)
+        chosen = _best(values, tried.legal, weights.params.margin)
         action = jax.tree.map(lambda each: each[chosen], tried.action)
         return action, memory._replace(base=after)
 
@@ -123,7 +123,7 @@ def branches(
       env: what the copies are played in.
       base: a policy without memory.
       config: sizes.
-      weights: the base's weights and the knobs; the margin has no effect.
+      weights: the base's weights and the look-ahead's parameters; the margin has no effect.
       state: of ``env``.
       params: its parameters.
       key: of the candidates, the futures and all that is drawn on them.

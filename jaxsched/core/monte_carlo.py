@@ -93,7 +93,7 @@ class LookAheadParams(NamedTuple):
     discount_s: Array
 
 
-def knobs(
+def look_ahead_params(
     *, horizon_s: float = float("inf"), margin: float = 2.0, discount_s: float = float("inf")
 ) -> LookAheadParams:
     """``LookAheadParams`` of these values.
@@ -110,10 +110,10 @@ def knobs(
 
 
 class Weights(NamedTuple):
-    """Weights of a look-ahead policy: the base's own, and the knobs."""
+    """Weights of a look-ahead policy: the base's own, and the look-ahead's parameters."""
 
     base: PyTree
-    knobs: LookAheadParams
+    params: LookAheadParams
 
 
 class Candidates(NamedTuple):
@@ -182,7 +182,7 @@ def _played(
 ) -> _Rollout:
     """The play of each candidate, leaves ``[C, ...]``; one future, common draws."""
     bound = env.max_steps(params) if config.max_steps is None else config.max_steps
-    horizon, _, discount = weights.knobs
+    horizon, _, discount = weights.params
 
     def move(play: _Rollout, action: PyTree, memory: PyTree, key: PRNGKey) -> _Rollout:
         after, timestep = env.step(key, play.state, action, params)
@@ -236,7 +236,7 @@ def _closed(
 
     def beyond(play: _Rollout) -> Array:
         observation, _ = env.observe(play.state, params)
-        worth = jnp.exp(-play.time / weights.knobs.discount_s) * closing(weights.base, observation)
+        worth = jnp.exp(-play.time / weights.params.discount_s) * closing(weights.base, observation)
         return jnp.where(play.ended, 0.0, worth)
 
     return plays.total + jax.vmap(beyond)(plays)

@@ -330,7 +330,7 @@ def _branches(
         return unbatched(greedily, view.observation, view.mask), memory
 
     greedy = branching.plays or Policy("greedy", no_memory, act)
-    weights = Weights(learner_state, branching.knobs(learner_state))
+    weights = Weights(learner_state, branching.params(learner_state))
 
     def each(given: tuple, shared: tuple) -> Branches:
         weights, params = shared

@@ -74,8 +74,8 @@ Score = Callable[[PyTree, PyTree], PyTree]
 """``score(weights, observation)``: what a network says of the choices."""
 
 
-class Seen(NamedTuple):
-    """What a decision was made from, leaves ``[T, ...]``; ``time`` is in seconds."""
+class Decisions(NamedTuple):
+    """Decisions with what they were made from, leaves ``[T, ...]``; ``time`` is in seconds."""
 
     due: Any
     time: Any
@@ -100,7 +100,7 @@ class Trajectory(NamedTuple):
 
     records: PyTree
     moments: PyTree = None
-    seen: Seen | None = None
+    seen: Decisions | None = None
     every: int = 1
     ended: bool = True
 
@@ -208,9 +208,9 @@ class _Thinned:
     def __init__(self, most: int) -> None:
         self.most, self.every, self._count = most, 1, 0
         self._numbers: list[Any] = []
-        self._parts: list[Seen] = []
+        self._parts: list[Decisions] = []
 
-    def add(self, seen: Seen) -> None:
+    def add(self, seen: Decisions) -> None:
         """Take what is kept of the decisions of some steps."""
         due = np.flatnonzero(np.asarray(seen.due))
         numbers = self._count + np.arange(len(due))
@@ -224,11 +224,11 @@ class _Thinned:
             self._numbers, self._parts = [], []
             self._take(numbers[kept], jax.tree.map(lambda leaf, at=kept: leaf[at], joined))
 
-    def _take(self, numbers: Any, seen: Seen) -> None:
+    def _take(self, numbers: Any, seen: Decisions) -> None:
         self._numbers.append(numbers)
         self._parts.append(seen)
 
-    def joined(self) -> Seen | None:
+    def joined(self) -> Decisions | None:
         """All that is kept; None if nothing was added."""
         return _joined(self._parts) if self._parts else None
 
@@ -276,14 +276,14 @@ def _chunk(
     bound: Array,
     past_end: Array,
     carry: _Carry,
-) -> tuple[_Carry, Array, PyTree, Seen | None]:
+) -> tuple[_Carry, Array, PyTree, Decisions | None]:
     """``CHUNK`` steps: which of them were played, what is kept of them and of their decisions.
 
     Steps from number ``bound`` on are not played, and, but for ``past_end``, those after the end:
     they change no record.
     """
 
-    def step(carry: _Carry, _: None) -> tuple[_Carry, tuple[Array, PyTree, Seen | None]]:
+    def step(carry: _Carry, _: None) -> tuple[_Carry, tuple[Array, PyTree, Decisions | None]]:
         act_key, step_key = jax.random.split(jax.random.fold_in(key, carry.step + 1))
         observation, mask = carry.timestep_seen
         view = View(observation, mask, carry.state, params)
@@ -299,7 +299,7 @@ def _chunk(
             if isinstance(env.action_spec(params), DiscreteSpec):
                 due &= jnp.sum(mask) > 1
             time = carry.elapsed if clock is None else clock(env, carry.state)
-            seen = Seen(due, time, observation, mask, action, score(weights, observation))
+            seen = Decisions(due, time, observation, mask, action, score(weights, observation))
         following = _Carry(
             state,
             (timestep.observation, timestep.action_mask),

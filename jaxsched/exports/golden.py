@@ -11,7 +11,7 @@ import numpy as np
 from jaxsched.core.environment import (
     Current,
     Environment,
-    Seen,
+    Observed,
     look,
     start,
     step_and_look,
@@ -77,7 +77,9 @@ def _random_states(
     """
 
     def play(key: PRNGKey) -> tuple[Array, Array]:
-        def step(carry: tuple[Current, Seen], key: PRNGKey) -> tuple[tuple[Current, Seen], Seen]:
+        def step(
+            carry: tuple[Current, Observed], key: PRNGKey
+        ) -> tuple[tuple[Current, Observed], Observed]:
             act_key, step_key = jax.random.split(key)
             current, seen = carry
             if score is None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from jaxsched.core.environment import Environment
 from jaxsched.core.look_ahead import look_ahead
-from jaxsched.core.monte_carlo import LookAhead, LookAheadParams, Weights, knobs
+from jaxsched.core.monte_carlo import LookAhead, LookAheadParams, Weights, look_ahead_params
 from jaxsched.core.policies import Policy
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
@@ -55,10 +55,10 @@ class Settings:
         """What is compiled, for so many futures."""
         return LookAhead(futures=futures, alternatives=self.alternatives)
 
-    def knobs(self, system: System) -> LookAheadParams:
+    def params(self, system: System) -> LookAheadParams:
         """What is not."""
         horizon = system.training.planning_horizon_s if self.horizon_s is None else self.horizon_s
-        return knobs(horizon_s=horizon, margin=self.margin, discount_s=self.discount_s)
+        return look_ahead_params(horizon_s=horizon, margin=self.margin, discount_s=self.discount_s)
 
 
 class Base(NamedTuple):
@@ -148,8 +148,8 @@ def measure(
     """
     system = contest.system
     for futures in {settings.futures, 0}:
-        settings.sizes(futures)  # refuse bad sizes and knobs before any work
-    values = settings.knobs(system)
+        settings.sizes(futures)  # refuse bad sizes and parameters before any work
+    values = settings.params(system)
     if base is not None:
         find_base(contest, base, environment, names)  # refuse a bad base, too
     if isinstance(base, str) and base not in names:

@@ -7,7 +7,7 @@ import pytest
 
 from jaxsched.core.evaluation import Recorder, run_episodes
 from jaxsched.core.look_ahead import look_ahead
-from jaxsched.core.monte_carlo import LookAhead, Weights, knobs
+from jaxsched.core.monte_carlo import LookAhead, Weights, look_ahead_params
 from jaxsched.core.policies import Policy, greedy_scores, no_memory
 from jaxsched.errors import JaxschedError
 from tests.probes import Dial, Probe, Wager, dials, wager
@@ -24,7 +24,7 @@ def returns(params, config, base=TAKES, weights=(), **values):
     """Return of each episode under look-ahead from the base."""
     policy = look_ahead(ENV, base, config, "look_ahead")
     episodes = jnp.arange(ENV.num_episodes(params))
-    given = Weights(weights, knobs(**values))
+    given = Weights(weights, look_ahead_params(**values))
     outcome = run_episodes(ENV, policy, NOTHING, params, episodes, jax.random.key(3), given)
     return np.asarray(outcome.episode_return)
 
@@ -84,7 +84,7 @@ def test_rewards_of_later_steps_are_discounted():
 
     for discount_s, first in ((200.0, 1), (100.0, 0)):  # 2 exp(-1/2) > 1 > 2 exp(-1)
         policy = look_ahead(Late(), TAKES, LookAhead(futures=0), "late")
-        given = Weights((), knobs(discount_s=discount_s))
+        given = Weights((), look_ahead_params(discount_s=discount_s))
         outcome = run_episodes(
             Late(), policy, NOTHING, two_steps, jnp.arange(1), jax.random.key(0), given
         )
@@ -116,7 +116,7 @@ def test_rivals_propose_and_the_base_plays_on():
     )
     params = wager(np.full(6, 4.0))
     policy = look_ahead(ENV, TAKES, LookAhead(futures=0), "rivals", (leaves, odd))
-    given = Weights((), knobs())
+    given = Weights((), look_ahead_params())
     outcome = run_episodes(ENV, policy, NOTHING, params, jnp.arange(6), jax.random.key(0), given)
     assert outcome.episode_return.tolist() == [1.0, 4.0] * 3
 
@@ -133,9 +133,9 @@ def test_nothing_is_played_beyond_the_bound():
         (lambda: LookAhead(futures=-1), "futures is -1"),
         (lambda: LookAhead(alternatives=1), "alternatives is 1; accepted: at least 2"),
         (lambda: LookAhead(max_steps=0), "max_steps is 0"),
-        (lambda: knobs(horizon_s=0.0), "horizon_s is 0.0; accepted: a number above 0"),
-        (lambda: knobs(discount_s=float("nan")), "discount_s is nan"),
-        (lambda: knobs(margin=-1.0), "margin is -1.0; accepted: a number from 0 on"),
+        (lambda: look_ahead_params(horizon_s=0.0), "horizon_s is 0.0; accepted: a number above 0"),
+        (lambda: look_ahead_params(discount_s=float("nan")), "discount_s is nan"),
+        (lambda: look_ahead_params(margin=-1.0), "margin is -1.0; accepted: a number from 0 on"),
         (lambda: look_ahead(Probe(), TAKES, LookAhead(), "x"), "probe: does not redraw futures"),
     ],
 )
@@ -155,5 +155,5 @@ def test_actions_must_be_one_choice():
             dials(),
             jnp.arange(1),
             jax.random.key(0),
-            Weights((), knobs()),
+            Weights((), look_ahead_params()),
         )

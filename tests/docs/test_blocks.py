@@ -5,6 +5,7 @@
 
 import re
 import shlex
+from contextlib import nullcontext
 
 import pytest
 import typer
@@ -13,6 +14,7 @@ from jaxsched.cli.commands import build_app
 from jaxsched.systems import presets, registry
 from tests.docs.commands import ALL
 from tests.docs.pages import ROOT, blocks, name_of, pages
+from tests.optimising import optimising
 
 SLOW = {
     "README.md": "1,024 and 4,096 environments; tests/systems runs its first block",
@@ -42,9 +44,10 @@ def test_python_runs(page, tmp_path, monkeypatch):
     """The blocks of a page, one after the other, as a reader would paste them."""
     monkeypatch.chdir(tmp_path)
     names: dict = {"__name__": "__docs__"}
-    for number, block in enumerate(blocks(page)):
-        if block.language == "python":
-            exec(compile(block.code, f"{name_of(page)}, block {number}", "exec"), names)
+    with optimising() if name_of(page) in SLOW else nullcontext():
+        for number, block in enumerate(blocks(page)):
+            if block.language == "python":
+                exec(compile(block.code, f"{name_of(page)}, block {number}", "exec"), names)
 
 
 def test_there_are_commands_to_check():

@@ -15,6 +15,8 @@ ALONE = [*SCRIPTS, ROOT / "examples" / "train_sched2.py"]
 NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
 QUICK = ("own_policy", "look", "with_gymnasium")
 """Extended; the others train for a minute and are slow. Their calls are in test_front_door.py."""
+SUITES = ("XLA_FLAGS", "JAX_DISABLE_MOST_OPTIMIZATIONS")
+"""How the suite compiles; the scripts are run as users run them."""
 MARKS = (pytest.mark.slow, pytest.mark.extended)
 
 
@@ -61,7 +63,7 @@ def test_scripts_run_as_they_stand(path, tmp_path):
     pytest.importorskip("pandas")
     if path.stem == "with_gymnasium":
         pytest.importorskip("gymnasium")
-    inherited = {key: value for key, value in os.environ.items() if key != "XLA_FLAGS"}
+    inherited = {key: value for key, value in os.environ.items() if key not in SUITES}
     done = subprocess.run(
         [sys.executable, "-W", "ignore", str(path)],
         cwd=tmp_path,

@@ -391,5 +391,9 @@ def test_a_reload_that_fails_keeps_the_policies(service, client, monkeypatch):
         (["sched2/sif", "--token-file", "nowhere"], "cannot be read"),
     ],
 )
-def test_commands_that_cannot_be_served(words, message, capsys):
+def test_commands_that_cannot_be_served(words, message, capsys, monkeypatch):
+    def served(*_):
+        pytest.fail("this is served")
+
+    monkeypatch.setattr("jaxsched.serve.run._run", served)
     assert message in refused(capsys, "serve", *words)

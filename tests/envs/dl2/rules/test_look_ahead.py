@@ -7,7 +7,7 @@ import pytest
 
 from jaxsched.core.evaluation import run_episodes
 from jaxsched.core.look_ahead import look_ahead
-from jaxsched.core.monte_carlo import LookAhead, Weights, knobs
+from jaxsched.core.monte_carlo import LookAhead, Weights, look_ahead_params
 from jaxsched.core.policies import uniform_legal
 from jaxsched.errors import JaxschedError
 from jaxsched.systems import functions, registry
@@ -50,7 +50,7 @@ def test_clairvoyant_look_ahead_on_whole_slots_is_never_worse_than_its_base(para
     base, *rivals = (heuristic.policy for heuristic in heuristics)
     policy = look_ahead(env, base, LookAhead(futures=0), "clairvoyant", tuple(rivals))
     plain, spent = played(env, base, params)
-    better, less = played(env, policy, params, Weights((), knobs(margin=0.0)))
+    better, less = played(env, policy, params, Weights((), look_ahead_params(margin=0.0)))
     assert np.all(better >= plain - 1e-3) and np.sum(better > plain + 0.01) >= 3
     assert np.all(less <= spent + 1e-3)
 

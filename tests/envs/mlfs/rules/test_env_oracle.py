@@ -59,6 +59,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "max_active": 2,
         "max_offers": 2,
         "migrant_share": 60,
+        "waiting_unit": "hour",
     },
     "no_terms": {**TIGHT, "use_urgency": False, "use_deadline": False, "overload_threshold": 1000},
     "no_moves": {

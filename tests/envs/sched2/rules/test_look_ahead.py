@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jaxsched.core.look_ahead import look_ahead
-from jaxsched.core.monte_carlo import LookAhead, Weights, knobs
+from jaxsched.core.monte_carlo import LookAhead, Weights, look_ahead_params
 from jaxsched.envs.sched2.rules import build_tables, resampled
 from jaxsched.jobs import JobTable
 from jaxsched.systems import functions, registry
@@ -60,7 +60,7 @@ def test_times_stay_below_never_however_rare_the_arrivals():
 def test_clairvoyant_look_ahead_to_the_end_is_never_worse_than_its_base(name, params):
     base = functions.heuristic(SYSTEM, name, ENV, ENV.max_jobs(params), {}).policy
     policy = look_ahead(ENV, base, LookAhead(futures=0), "clairvoyant")
-    given = Weights((), knobs(margin=0.0))
+    given = Weights((), look_ahead_params(margin=0.0))
     plain = functions.play(SYSTEM, ENV, base, params).metrics["avg_effectiveness"]
     better = functions.play(SYSTEM, ENV, policy, params, given).metrics["avg_effectiveness"]
     assert np.all(better >= plain - ROUNDING)
