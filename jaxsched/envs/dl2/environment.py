@@ -5,7 +5,7 @@ from typing import Annotated, NamedTuple
 
 import jax.numpy as jnp
 
-from jaxsched.core.environment import Environment
+from jaxsched.core.environment import Environment, drawn_episode
 from jaxsched.elastic.models import DemandTable
 from jaxsched.elastic.speed import Comm, check_comm
 from jaxsched.envs.dl2.jobs import SLOT_S
@@ -31,7 +31,6 @@ from jaxsched.envs.dl2.rules.tables import (
     build_speeds,
     build_tables,
     checked_number,
-    drawn_episode,
     resampled,
 )
 from jaxsched.envs.dl2.rules.turns import first_with_bundles, next_turn, open_with_bundles, rows_of
@@ -256,7 +255,7 @@ class DL2(Environment):
 
         With ``assign_bundle`` a first slot that the bundles fill has void as its only action.
         """
-        state = self.first_state(params, drawn_episode(key, params, episode))
+        state = self.first_state(params, drawn_episode(key, params.draw, episode))
         nothing, rules = jnp.bool_(False), self.rules
         _, report = dynamics.train_slot(rules, state, params.jobs, params.speed, nothing)
         _, increment = dynamics.apply_action(rules, state, params.jobs, params.speed, jnp.int32(-1))

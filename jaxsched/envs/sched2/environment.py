@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal, NamedTuple
 
-import jax
 import jax.numpy as jnp
 
-from jaxsched.core.environment import Environment
+from jaxsched.core.environment import Environment, drawn_episode
 from jaxsched.envs.sched2.rules import (
     NEVER,
     SLOWDOWN_TENTHS,
@@ -186,25 +185,23 @@ class Sched2(Environment):
 
     def observe(self, state: ClusterState, params: Params) -> tuple[Array, Array]:
         """Observation and mask of a state."""
+        entries = self.entries(state, params.jobs, params.time_scale)
+        return entries, dynamics.legal_actions(state, params.jobs)
+
+    def entries(self, state: ClusterState, jobs: JobTables, time_scale: Array) -> Array:
+        """The observation; ``time_scale``: seconds that count as 1."""
         observation = obs.observe(
-            state,
-            params.jobs,
-            time_scale=params.time_scale,
-            profile=self.profile,
-            extras=self.extras,
+            state, jobs, time_scale=time_scale, profile=self.profile, extras=self.extras
         )
         if self.outlook:
-            more = outlook(state, params.jobs, params.time_scale)
-            observation = jnp.concatenate([observation, more])
-        return observation, dynamics.legal_actions(state, params.jobs)
+            observation = jnp.concatenate([observation, outlook(state, jobs, time_scale)])
+        return observation
 
     def reset(
         self, key: PRNGKey, params: Params, episode: Array | None = None
     ) -> tuple[ClusterState, TimeStep]:
         """An idle cluster at time 0; the table is ``episode``, or one drawn with ``key``."""
-        if episode is None:
-            share = jax.random.uniform(key, dtype=jnp.float32)  # one draw: randint would take three
-            episode = params.draw[0] + (share * params.draw[1]).astype(jnp.int32)
+        episode = drawn_episode(key, params.draw, episode)
         state = dynamics.new_cluster(
             params.jobs, episode, self.num_servers, self.gpus_per_server, self.window
         )

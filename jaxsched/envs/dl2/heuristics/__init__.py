@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxsched.core.environment import drawn_episode
 from jaxsched.envs.dl2.environment import DL2, StepMetrics
 from jaxsched.envs.dl2.rules import (
     BUNDLE,
@@ -38,7 +39,7 @@ from jaxsched.envs.dl2.rules.dynamics import (
     workers,
 )
 from jaxsched.envs.dl2.rules.reward import progress
-from jaxsched.envs.dl2.rules.tables import Params, drawn_episode, whole
+from jaxsched.envs.dl2.rules.tables import Params, whole
 from jaxsched.envs.dl2.rules.turns import rows_of
 from jaxsched.types import Array, ArraySpec, PRNGKey, PyTree, TimeStep
 
@@ -103,7 +104,7 @@ class DL2Slots(DL2):
         self, key: PRNGKey, params: Params, episode: Array | None = None
     ) -> tuple[SlotsState, TimeStep]:
         """The first slot with jobs; the table is ``episode``, or one drawn with ``key``."""
-        episode = drawn_episode(key, params, episode)
+        episode = drawn_episode(key, params.draw, episode)
         cluster = dynamics.new_cluster(self.rules, params.jobs, episode)
         none = jnp.zeros_like(cluster.tasks)
         state = SlotsState(cluster, LastSlot(none, none, jnp.zeros_like(cluster.progress)))

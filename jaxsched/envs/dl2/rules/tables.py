@@ -345,14 +345,6 @@ class Params(NamedTuple):
     e_scale: Array
 
 
-def drawn_episode(key: PRNGKey, params: Params, episode: Array | None) -> Array:
-    """The episode asked for, or one drawn with ``key``."""
-    if episode is not None:
-        return episode
-    share = jax.random.uniform(key, dtype=jnp.float32)  # one draw: randint would take three
-    return params.draw[0] + (share * params.draw[1]).astype(jnp.int32)
-
-
 def build_speeds(
     rules: Rules,
     comm: Comm,

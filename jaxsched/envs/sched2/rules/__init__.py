@@ -229,10 +229,14 @@ def parts_of_sums(num_gpus: Any, run_time: Any, submit_time: Any, real: Any) -> 
     Submission counts where ``real`` (bool ``[n]``); the others are 0 where there is no job.
     """
     xp = submit_time.__array_namespace__()
-    duration, submitted = run_time[:, 0], xp.where(real, submit_time, 0)
-    low = (1 << LOW_BITS) - 1
-    parts = [num_gpus, duration >> LOW_BITS, duration & low, submitted >> LOW_BITS, submitted & low]
+    parts = [num_gpus, *in_two(run_time[:, 0]), *in_two(xp.where(real, submit_time, 0))]
     return xp.stack(parts, axis=-1)
+
+
+def in_two(time: Any) -> tuple[Any, Any]:
+    """A time from 0 on as ``time >> 12`` and the rest, by operations that exports have."""
+    high = time >> LOW_BITS
+    return high, time - high * (1 << LOW_BITS)
 
 
 def resampled(

@@ -23,6 +23,7 @@ from jaxsched.envs.sched2.rules import (
     SLOWDOWN_TENTHS,
     JobTables,
     fewest_servers,
+    in_two,
     level_of,
     lookup,
     slowdown_by_level,
@@ -173,8 +174,8 @@ def beyond_window(state: ClusterState, jobs: JobTables, time_scale: Array) -> Ar
     count = state.arrived - state.head
     unit = float(1 << LOW_BITS)
     duration = long_high * unit + long_low
-    wait_high = count * (state.time >> LOW_BITS) - submit_high
-    wait_low = count * (state.time & ((1 << LOW_BITS) - 1)) - submit_low
+    time_high, time_low = in_two(state.time)
+    wait_high, wait_low = count * time_high - submit_high, count * time_low - submit_low
     wait = wait_high * unit + wait_low
     each = 1.0 / jnp.maximum(count, 1)
     return jnp.stack(

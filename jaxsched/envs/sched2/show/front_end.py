@@ -25,7 +25,7 @@ from jaxsched.envs.sched2.rules import (
     run_time,
     slowdown_by_level,
 )
-from jaxsched.envs.sched2.rules.dynamics import ClusterState, Start, fill_window
+from jaxsched.envs.sched2.rules.dynamics import ClusterState, Start, fill_window, legal_positions
 from jaxsched.envs.sched2.rules.observation import TIME_SCALE_S
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import MAX_DURATION_S, JobTable, from_records
@@ -87,8 +87,9 @@ def cluster_arrays(env: Sched2) -> ClusterArrays:
 def _observe(env: Sched2, arrays: Mapping[str, Array]) -> tuple[Array, Array]:
     """Observation and mask, as of the state with these jobs; seconds count as they usually do."""
     state, jobs = _state(env, arrays)
-    zero, scale = jnp.float32(0), jnp.float32(TIME_SCALE_S)
-    return env.observe(state, Params(jobs, jnp.zeros(2, jnp.int32), scale, zero, zero, state.time))
+    legal = legal_positions(state, jobs)
+    void = jnp.any(arrays["busy_s"] > 0) | arrays["more_to_come"] | ~jnp.any(legal)
+    return env.entries(state, jobs, jnp.float32(TIME_SCALE_S)), jnp.append(legal, void)
 
 
 def _state(env: Sched2, arrays: Mapping[str, Array]) -> tuple[ClusterState, JobTables]:
@@ -99,8 +100,7 @@ def _state(env: Sched2, arrays: Mapping[str, Array]) -> tuple[ClusterState, JobT
     slowdown = slowdown_by_level(gpus, model, env.num_servers, env.gpus_per_server)
     times = run_time(jnp.where(real, duration, 0)[:, None], slowdown)
     count, place = jnp.sum(real, dtype=jnp.int32), jnp.arange(gpus.shape[0], dtype=jnp.int32)
-    following = jnp.where((place == count) & arrays["more_to_come"], NOW_S + 1, NEVER)
-    submit = jnp.where(real, NOW_S - wait, following)
+    submit = jnp.where(real, NOW_S - wait, NEVER)
     parts = jnp.where((place < env.window)[:, None], 0, parts_of_sums(gpus, times, submit, real))
     beyond = jnp.sum(parts, axis=0, dtype=jnp.int32)
     jobs = JobTables(
