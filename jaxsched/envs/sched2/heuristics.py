@@ -118,7 +118,7 @@ def any_baseline() -> Policy:
 
 @cache
 def delayed_by() -> Policy:
-    """The delay rule whose numbers are the policy's weights (``delay_rule.DelayRule``)."""
+    """The delay rule whose numbers are the policy's weights (``DelayRule``)."""
 
     def act(rule: PyTree, memory: PyTree, view: View, key: PRNGKey) -> tuple[Array, PyTree]:
         del key
