@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from jaxsched.core.environment import Environment, drawn_episode
 from jaxsched.elastic.models import DemandTable
-from jaxsched.elastic.speed import Comm, check_comm
+from jaxsched.elastic.speed import Comm
 from jaxsched.envs.dl2.jobs import SLOT_S
 from jaxsched.envs.dl2.rules import (
     KINDS,
@@ -133,7 +133,6 @@ class DL2(Environment):
         super().__post_init__()
         if self.reward == "backlog" and self.assign_bundle and self.bundle_servers == "any":
             raise JaxschedError("dl2: reward is 'backlog'; accepted with assign_bundle: progress")
-        check_comm(self.comm)
         _ = self.cluster
 
     @property

@@ -24,7 +24,7 @@ Axes: ``E`` episodes, ``L`` increments of a plan, ``N`` recorded decisions.
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -315,14 +315,6 @@ class Shaped(Wrapper):
 
     name = "dl2-shaped"
     behaviour_version = 1
-
-    def __post_init__(self) -> None:
-        """Check the unit."""
-        if self.unit not in get_args(Unit):
-            known = ", ".join(get_args(Unit))
-            raise JaxschedError(
-                f"dl2: the shaped reward's unit is {self.unit!r}; known are {known}"
-            )
 
     def resample_future(
         self, key: PRNGKey, state: ShapedState, params: Params

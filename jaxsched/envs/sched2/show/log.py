@@ -303,7 +303,7 @@ def read_case(case: Mapping[str, Any]) -> Episode:
     """
     options, others = options_of(case, OPTIONS, (*NUMBERS, *BASELINE, "k"))
     others = {**NUMBERS, **BASELINE, **others}
-    _check(options, others)
+    _check(others)
     if ("policy" in case) == ("actions" in case):
         raise JaxschedError("a case needs either 'policy' or 'actions'")
     table = from_records(list_of(case, "jobs"), name="jobs")
@@ -331,13 +331,10 @@ def read_case(case: Mapping[str, Any]) -> Episode:
     )
 
 
-def _check(options: Mapping[str, Any], others: Mapping[str, Any]) -> None:
+def _check(others: Mapping[str, Any]) -> None:
     """The types of what no environment checks."""
     if others.get("k", NUM_LEVELS) != NUM_LEVELS:
         raise JaxschedError(f"config: k must be {NUM_LEVELS}, not {others['k']!r}")
-    for name in ("auto_advance", "extras"):
-        if not isinstance(options.get(name, False), bool):
-            raise JaxschedError(f"config: {name} must be true or false, not {options[name]!r}")
     for name in NUMBERS:
         value = others[name]
         if isinstance(value, bool) or not isinstance(value, int | float):
