@@ -100,7 +100,7 @@ def errors(tables: Any) -> dict[str, float]:
 
 
 class Plain:
-    """The environment's estimate (``simulator/owners.py``): each mean drawn to the wider one."""
+    """The environment's estimate (``rules/observation.py``): each mean drawn to the wider one."""
 
     def __init__(self, prior: float) -> None:
         self.everyone = (0, prior)

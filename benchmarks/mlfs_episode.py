@@ -41,7 +41,7 @@ def main() -> None:
     if options.by == "slot":
         prepare_cpu(kernel_bytes=KERNEL_BYTES)
     from jaxsched import traces
-    from jaxsched.envs.mlfs.cluster_presets import CLUSTERS
+    from jaxsched.envs.mlfs.environment import CLUSTERS
     from jaxsched.provenance import surroundings
     from jaxsched.systems import registry
 
@@ -73,8 +73,8 @@ def play(system: Any, env: Any, name: str, tables: Any, *, by_slot: bool = False
     import numpy as np
 
     from jaxsched.core.evaluation import run_episodes
-    from jaxsched.envs.mlfs import records as rec
-    from jaxsched.envs.mlfs.heuristics import heuristic as rule_of
+    from jaxsched.envs.mlfs.heuristics.baselines import heuristic as rule_of
+    from jaxsched.envs.mlfs.show import log as rec
     from jaxsched.systems.parts import Heuristic
 
     heuristic: Any = functions.heuristic(system, name, env, len(tables[0]), {})

@@ -68,8 +68,7 @@ def main() -> None:
 def played(options: Any, load: str, seed: int) -> dict[str, dict[str, Any]]:
     """Metrics by policy, the searched one first: lists ``[S, E]``."""
     from jaxsched import traces
-    from jaxsched.envs.mlfs.cluster_presets import CLUSTERS
-    from jaxsched.envs.mlfs.environment import PRIORITIES
+    from jaxsched.envs.mlfs.environment import CLUSTERS, PRIORITIES
     from jaxsched.results.comparison import as_seeds
     from jaxsched.runs import saved_policies
     from jaxsched.systems import registry

@@ -53,15 +53,12 @@ import numpy as np
 
 from benchmarks.scripts import exit_status
 from jaxsched.envs.mlfs import MLFS, Params
-from jaxsched.envs.mlfs.heuristics import heuristic
-from jaxsched.envs.mlfs.jobs import MAX_PARTITIONS, MAX_TASKS
-from jaxsched.envs.mlfs.simulator import dynamics
-from jaxsched.envs.mlfs.simulator.cluster import FULL, div
-from jaxsched.envs.mlfs.simulator.job import Job
-from jaxsched.envs.mlfs.simulator.priority import over_children, progress_of, slots_left, spread
-from jaxsched.envs.mlfs.simulator.state import NOBODY, WAITING, Active, Tasks
-from jaxsched.envs.mlfs.simulator.tables import CAP, as_columns
-from jaxsched.envs.mlfs.workload import SMALL_JOBS, task_tables
+from jaxsched.envs.mlfs.heuristics.baselines import heuristic
+from jaxsched.envs.mlfs.jobs import MAX_PARTITIONS, MAX_TASKS, SMALL_JOBS, task_tables
+from jaxsched.envs.mlfs.rules import FULL, div, dynamics
+from jaxsched.envs.mlfs.rules.priority import over_children, progress_of, slots_left, spread
+from jaxsched.envs.mlfs.rules.state import NOBODY, WAITING, Active, Tasks
+from jaxsched.envs.mlfs.rules.tables import CAP, Job, as_columns
 from jaxsched.errors import JaxschedError
 from jaxsched.systems import functions, registry
 from jaxsched.types import Array

@@ -10,7 +10,7 @@ import numpy as np
 from jaxsched.core.environment import Environment
 from jaxsched.elastic.jobs import CHIC_JOBS, DL2_JOBS
 from jaxsched.envs.das.jobs import GANG_JOBS
-from jaxsched.envs.dl2.presets import ARTEFACT
+from jaxsched.envs.dl2.learn.presets import ARTEFACT
 from jaxsched.envs.mlfs.jobs import TASK_JOBS, graph_shape
 from jaxsched.jobs import JobTable
 from jaxsched.systems import functions, registry

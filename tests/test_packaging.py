@@ -63,7 +63,7 @@ def test_what_repeats_others_leaves_them():
     """A repeated case is extended, and another case of the test, or another test, is not slow."""
     replays = "tests/trace_replay/test_oracle.py::test_jobs_of_philly"
     assert is_repeated(f"{replays}[fifo]") and not is_repeated(f"{replays}[las]")
-    default = "tests/envs/dl2/test_golden.py::test_single_precision_agrees[gap_between_jobs]"
+    default = "tests/envs/dl2/show/test_golden.py::test_single_precision_agrees[gap_between_jobs]"
     assert not is_extended(default) and not is_repeated(default)
     for name in (*REPEATED, *ONCE):
         assert any(name.startswith(entry) or entry.startswith(name) for entry in EXTENDED), name

@@ -12,7 +12,7 @@ from benchmarks.evidence.parts import Readings
 from benchmarks.evidence.sources import Plays, plays, read
 from benchmarks.mlfs_readings import BASELINES, readings
 from benchmarks.scripts import table
-from jaxsched.envs.mlfs.paper import SHORT_SHARE
+from jaxsched.envs.mlfs.show.paper import SHORT_SHARE
 from jaxsched.results.statistics import Interval, paired_difference, ratio_interval
 
 JCT, DEADLINES, ACCURACY = "avg_jct", "deadline_ratio", "avg_accuracy"

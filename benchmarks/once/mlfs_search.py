@@ -59,8 +59,8 @@ def priorities(num_trials: int, num_tables: int) -> tuple[Found, list[Found]]:
     import jax.numpy as jnp
 
     from jaxsched.envs.mlfs import MLFS
-    from jaxsched.envs.mlfs.heuristics import heuristic
-    from jaxsched.envs.mlfs.simulator.tables import WEIGHTS
+    from jaxsched.envs.mlfs.heuristics.baselines import heuristic
+    from jaxsched.envs.mlfs.rules.tables import WEIGHTS
 
     env = MLFS(slot_every=1, waiting_unit="hour")
     play = player(env, num_tables)
@@ -83,9 +83,8 @@ def priorities(num_trials: int, num_tables: int) -> tuple[Found, list[Found]]:
 def hosts(num_trials: int, num_tables: int) -> tuple[Found, list[Found]]:
     """Cross-entropy search over the costs of the linear rule; the last mean is the best."""
     from jaxsched.envs.mlfs import MLFS
-    from jaxsched.envs.mlfs.heuristics import heuristic
-    from jaxsched.envs.mlfs.learning.linear import linear_host
-    from jaxsched.envs.mlfs.learning.presets import TUNED
+    from jaxsched.envs.mlfs.heuristics.baselines import heuristic, linear_host
+    from jaxsched.envs.mlfs.learn import TUNED
 
     env = MLFS(slot_every=1, **TUNED)
     play = player(env, num_tables)

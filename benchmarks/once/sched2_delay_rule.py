@@ -54,9 +54,9 @@ def search(updates: int, num_tables: int, seed: int) -> dict[str, Any]:
     from jaxsched import traces
     from jaxsched.algorithms.evolution import EvolutionConfig, evolution
     from jaxsched.core import training
-    from jaxsched.envs.sched2 import delay_rule
     from jaxsched.envs.sched2.environment import Sched2
-    from jaxsched.envs.sched2.outlook import OUTLOOK
+    from jaxsched.envs.sched2.heuristics import delay_choice, strict_rule
+    from jaxsched.envs.sched2.rules.observation import OUTLOOK
     from jaxsched.wrappers.fixed_length import FixedLength
 
     env = Sched2(auto_advance=True, reward="lost", outlook=True)
@@ -66,10 +66,10 @@ def search(updates: int, num_tables: int, seed: int) -> dict[str, Any]:
         del mask  # what does not fit is not ready
         empty = jnp.sum(jnp.all(observation[: servers * gpus].reshape(servers, gpus) == 0, axis=-1))
         entries = observation[-len(OUTLOOK) * env.window :].reshape(env.window, len(OUTLOOK))
-        return delay_rule.choose(rule, entries, empty, gpus)
+        return delay_choice(rule, entries, empty, gpus)
 
     config = EvolutionConfig(members=MEMBERS, episodes=EPISODES, initial_std=STD, relative=0.7)
-    learner = evolution(lambda key, specs: delay_rule.strict_rule(), decide, config)
+    learner = evolution(lambda key, specs: strict_rule(), decide, config)
     loop = training.LoopConfig(
         num_envs=config.batch,
         rollout_length=LENGTH,

@@ -306,6 +306,20 @@ def look(env: Environment, current: Current, params: Any) -> Observed:
     return Observed(*env.observe(current.state, params))
 
 
+def drawn_episode(key: PRNGKey, draw: Array, episode: Array | None) -> Array:
+    """The episode asked for, or one of ``draw[1]`` episodes from ``draw[0]`` on; int32 scalar.
+
+    Args:
+      key: of the draw; one number is drawn, where ``randint`` would take three.
+      draw: int32 ``[2]``.
+      episode: None: draw one.
+    """
+    if episode is not None:
+        return episode
+    share = jax.random.uniform(key, dtype=jnp.float32)
+    return draw[0] + (share * draw[1]).astype(jnp.int32)
+
+
 def start(env: Environment, key: PRNGKey, params: Any, episode: Array | None = None) -> Current:
     """Reset into a ``Current``."""
     state, _ = env.reset(key, params, episode)

@@ -10,16 +10,14 @@ Axes: ``M`` job types, ``W`` and ``P`` the largest numbers of workers and parame
 
 import json
 from importlib import resources
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from jaxsched.elastic.models import ARTEFACT_SAMPLES, IDENTIFIERS, NAMES
-from jaxsched.errors import JaxschedError
 
 Comm = Literal["ps", "allreduce"]
-COMMS = get_args(Comm)
 BACKWARD_SHARE = 2 / 3  # of the compute time is the backward pass
 SECONDS_AT_4_4 = 60.0  # per epoch, what measured speeds are scaled to
 MEASURED_TASKS = 16  # workers and PS in the measured grids
@@ -112,14 +110,3 @@ def grid_rates(max_workers: int, max_ps: int) -> Reals:
     rates = np.zeros((len(NAMES), max_workers + 1, max_ps + 1))
     rates[:, 1:, 1:] = speed[:, :max_workers, :max_ps] / ARTEFACT_SAMPLES[:, None, None]
     return rates
-
-
-def check_comm(comm: str) -> Comm:
-    """``comm`` itself, if there is such a way to communicate.
-
-    Raises:
-      JaxschedError: there is none.
-    """
-    if comm not in COMMS:
-        raise JaxschedError(f"comm must be one of {', '.join(COMMS)}, not {comm!r}")
-    return comm  # type: ignore[return-value]

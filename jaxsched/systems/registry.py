@@ -9,7 +9,7 @@ of the group ``jaxsched.systems`` that loads to a ``System``:
 
 from collections.abc import Iterator
 from functools import cache
-from importlib import import_module
+from importlib import import_module, resources
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 ENTRY_POINTS = "jaxsched.systems"
 
 _OWN = ("sched2", "dl2", "chic", "das", "mlfs", "cluster")  # live in jaxsched.envs.NAME
-_WORKLOADS = {"das": "jobs.traces"}  # where their traces are, else in ``traces``
 _registered: dict[str, "System"] = {}
 
 
@@ -76,11 +75,18 @@ def workloads() -> Iterator[Workload]:
     """What each system adds to the world of traces, in the order of ``names``."""
     for name in names():
         if name in _OWN:
-            module = f"jaxsched.envs.{name}.{_WORKLOADS.get(name, 'traces')}"
-            workload: Workload = import_module(module).WORKLOAD
+            workload: Workload = import_module(f"jaxsched.envs.{name}.{_traces(name)}").WORKLOAD
             yield workload
         else:
             yield get(name).jobs.workload
+
+
+@cache
+def _traces(name: str) -> str:
+    """Module of a system's named traces: ``jobs``, a module of that folder, or ``traces``."""
+    home = resources.files("jaxsched.envs") / name
+    places = ("traces", "jobs.traces", "jobs")
+    return next(x for x in places if home.joinpath(f"{x.replace('.', '/')}.py").is_file())
 
 
 @cache

@@ -8,7 +8,7 @@ import pytest
 from benchmarks import dl2_paper_track
 from benchmarks.dl2_paper_track import LEARNED, SUPERVISED, UNTRAINED, change, markdown
 from benchmarks.scripts import read_json
-from jaxsched.envs.dl2.presets import PRESETS
+from jaxsched.envs.dl2.learn.presets import PRESETS
 from jaxsched.errors import JaxschedError
 from jaxsched.report import check
 

@@ -8,7 +8,7 @@ import pytest
 from jaxsched.elastic.jobs import CHIC_JOBS, DL2_JOBS
 from jaxsched.elastic.mapping import chic_jobs, dl2_jobs
 from jaxsched.envs.chic.workload import chic_tables
-from jaxsched.envs.dl2.workload import dl2_tables
+from jaxsched.envs.dl2.jobs import dl2_tables
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, digest_tables, from_records, validate
 from jaxsched.traces import Trace, import_trace, load_tables, write_tables

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from jaxsched.envs.chic.rows import exists
-from jaxsched.envs.dl2 import dynamics as dl2_dynamics
-from jaxsched.envs.dl2 import tables as dl2_tables
+from jaxsched.envs.dl2.rules import dynamics as dl2_dynamics
+from jaxsched.envs.dl2.rules import tables as dl2_tables
 from jaxsched.exports.hand_over import export_policy, load_export
 from jaxsched.exports.manifest import ExportFacts
 from jaxsched.exports.onnx_graph import onnx_runner

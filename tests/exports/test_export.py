@@ -16,8 +16,8 @@ import pytest
 
 from jaxsched.core.policies import greedy_scores
 from jaxsched.envs.sched2.environment import Sched2
-from jaxsched.envs.sched2.networks import PositionQNetwork, QNetwork
-from jaxsched.envs.sched2.workload import SCHED2_WORKLOAD
+from jaxsched.envs.sched2.jobs import SCHED2_WORKLOAD
+from jaxsched.envs.sched2.learn import PositionQNetwork, QNetwork
 from jaxsched.errors import JaxschedError
 from jaxsched.exports.golden import golden_rows
 from jaxsched.exports.hand_over import export_policy, load_export

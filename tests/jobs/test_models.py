@@ -7,7 +7,7 @@ import pytest
 
 from jaxsched.elastic import models as elastic
 from jaxsched.envs.mlfs.jobs import MODELS as MLFS
-from jaxsched.envs.sched2.slowdown import MODELS as SCHED2
+from jaxsched.envs.sched2.rules import MODELS as SCHED2
 from jaxsched.jobs import from_records
 from jaxsched.jobs.models import ALIASES, NAMES, identifier, index_of, spelled
 from jaxsched.jobs.schedule import by_job

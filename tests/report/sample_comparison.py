@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxsched.envs.sched2.figures import FIGURES
+from jaxsched.envs.sched2.show.log import FIGURES
 from jaxsched.results.comparison import words_of
 
 SERVERS, GPUS = 15, 8

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jaxsched.envs.mlfs.paper import SHORT
+from jaxsched.envs.mlfs.show.paper import SHORT
 from jaxsched.results.comparison import Learned, claimed, distinct
 from jaxsched.systems import functions, registry
 

@@ -27,7 +27,7 @@ import uvicorn
 from jaxsched import traces
 from jaxsched.core.policies import View
 from jaxsched.elastic.models import NAMES
-from jaxsched.envs.dl2 import dynamics as dl2_dynamics
+from jaxsched.envs.dl2.rules import dynamics as dl2_dynamics
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import from_records
 from jaxsched.serve import decisions

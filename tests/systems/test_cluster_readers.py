@@ -9,9 +9,9 @@ import pytest
 
 from jaxsched import traces
 from jaxsched.envs.chic.cluster_reader import ESTIMATES as CHIC
-from jaxsched.envs.dl2.cluster_reader import ESTIMATES as DL2
-from jaxsched.envs.sched2.cluster_reader import ESTIMATES as SCHED2
-from jaxsched.envs.sched2.slowdown import MODELS
+from jaxsched.envs.dl2.show.front_end import ESTIMATES as DL2
+from jaxsched.envs.sched2.rules import MODELS
+from jaxsched.envs.sched2.show.front_end import ESTIMATES as SCHED2
 from jaxsched.errors import JaxschedError
 from jaxsched.systems import functions, presets, registry
 

@@ -12,7 +12,7 @@ import pytest
 from jaxsched.algorithms.ppo import PPOConfig, ppo
 from jaxsched.core import training
 from jaxsched.core.policies import View
-from jaxsched.envs.dl2.networks import RowPolicy
+from jaxsched.envs.dl2.learn import RowPolicy
 from jaxsched.errors import JaxschedError
 from jaxsched.exports.weights import named_weights
 from jaxsched.networks import description as nd

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import numpy as np
 
 from jaxsched.envs.chic import cases as chic
-from jaxsched.envs.mlfs import cases as mlfs
-from jaxsched.envs.mlfs import records as mlfs_records
-from jaxsched.envs.sched2 import cases as sched2
+from jaxsched.envs.mlfs.show import cases as mlfs
+from jaxsched.envs.mlfs.show import log as mlfs_records
+from jaxsched.envs.sched2.show import log as sched2
 from jaxsched.systems.cases import moment, whole_moment
 
 

@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from jaxsched.envs.sched2.workload import SCHED2_WORKLOAD
+from jaxsched.envs.sched2.jobs import SCHED2_WORKLOAD
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import digest_tables, rescale_arrivals, validate
 from jaxsched.jobs.draws import generator, pick

@@ -12,7 +12,7 @@ from jaxsched.algorithms.ppo import ppo
 from jaxsched.algorithms.ppo_settings import PPOConfig
 from jaxsched.core import training
 from jaxsched.core.policies import View, uniform_legal, uniform_reals
-from jaxsched.envs.sched2.privileged_state import COMING
+from jaxsched.envs.sched2.rules.observation import COMING
 from jaxsched.errors import JaxschedError
 from jaxsched.networks.mlp import ValueMLP
 from jaxsched.systems import presets, registry

@@ -13,8 +13,8 @@ from benchmarks.papers.outcome import Check, Outcome, Table, beside, not_tested
 from benchmarks.papers.policies import Policies
 from jaxsched.core.evaluation import Recorder, run_episodes
 from jaxsched.elastic.models import NAMES
-from jaxsched.envs.dl2.cluster import PS, WORKER
-from jaxsched.envs.dl2.paper import WORKERS_PER_SERVER as PAPER
+from jaxsched.envs.dl2.rules import PS, WORKER
+from jaxsched.envs.dl2.show.paper import WORKERS_PER_SERVER as PAPER
 from jaxsched.types import Array, TimeStep
 
 MODEL = "Seq2Seq"

@@ -8,8 +8,8 @@ from benchmarks.papers.lab import NONE, Changes, Lab, Study
 from benchmarks.papers.outcome import Outcome, Table, show
 from benchmarks.papers.samples import Sample, change, hundred, mean_of, plain, spread_of
 from benchmarks.papers.settings import Workload
-from jaxsched.envs.dl2.paper import JCT as JCT
-from jaxsched.envs.dl2.workload import dl2_tables
+from jaxsched.envs.dl2.jobs import dl2_tables
+from jaxsched.envs.dl2.show.paper import JCT as JCT
 from jaxsched.jobs import JobTable
 
 JCT_LABEL = "completion time (slots)"

@@ -22,7 +22,7 @@ from benchmarks.papers.lab import Lab, Study
 from benchmarks.papers.outcome import Check, Outcome, Table, beside, not_tested, percent
 from benchmarks.papers.policies import Policies
 from benchmarks.papers.samples import change, first_at_most, mean_of, spread_of
-from jaxsched.envs.dl2.paper import (
+from jaxsched.envs.dl2.show.paper import (
     FEDERATED_SPEED,
     LEARNING_SPEED,
     NEAR_FINAL,

@@ -19,7 +19,8 @@ from benchmarks.papers.dl2.common import (
 from benchmarks.papers.lab import Changes, Lab
 from benchmarks.papers.outcome import Check, Outcome, Table, beside, percent
 from benchmarks.papers.samples import Sample, below, change, difference, mean_of, spread_of
-from jaxsched.envs.dl2.paper import (
+from jaxsched.envs.dl2.learn.hooks import Paid
+from jaxsched.envs.dl2.show.paper import (
     BEST_LAYERS,
     BEST_NEURONS,
     BEST_WINDOW,
@@ -27,7 +28,6 @@ from jaxsched.envs.dl2.paper import (
     LOST_WITHOUT,
     REDUCTION_BELOW_TEACHER,
 )
-from jaxsched.envs.dl2.shaping import Paid
 
 TEACHERS = ("drf", "fifo", "srtf")
 WINDOWS, QUICK_WINDOWS = (5, 10, 20, 30), (5, 20)

@@ -19,7 +19,7 @@ from benchmarks.papers.lab import Lab, Study
 from benchmarks.papers.outcome import Check, Outcome, Table, beside, percent
 from benchmarks.papers.samples import Sample, below, difference, mean_of
 from benchmarks.papers.settings import Workload
-from jaxsched.envs.dl2.paper import (
+from jaxsched.envs.dl2.show.paper import (
     REDUCTION,
     REDUCTION_BY_ARRIVALS,
     UTILIZATION,

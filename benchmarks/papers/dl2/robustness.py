@@ -24,7 +24,7 @@ from benchmarks.papers.lab import Lab, Study
 from benchmarks.papers.outcome import Check, Outcome, beside, percent
 from benchmarks.papers.samples import Sample, below, change, mean_of
 from jaxsched.core.evaluation import run_episodes
-from jaxsched.envs.dl2.paper import (
+from jaxsched.envs.dl2.show.paper import (
     REDUCTION_AT_ERROR,
 )
 

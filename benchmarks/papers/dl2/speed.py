@@ -8,7 +8,7 @@ from benchmarks.papers.lab import Lab
 from benchmarks.papers.latency import inference_ms
 from benchmarks.papers.outcome import Outcome, Table, beside
 from jaxsched.bench.throughput import throughput
-from jaxsched.envs.dl2.paper import INFERENCE_MS
+from jaxsched.envs.dl2.show.paper import INFERENCE_MS
 from jaxsched.systems import functions
 from jaxsched.systems.stages import stages_of
 

@@ -13,8 +13,8 @@ from benchmarks.papers.mlfs.players import Player, cluster_env, heuristic, learn
 from benchmarks.papers.mlfs.plays import play_all, samples_of, values_of
 from benchmarks.papers.outcome import Check, Outcome, Table, beside, not_tested, three
 from benchmarks.papers.samples import difference, mean_of, ratio
-from jaxsched.envs.mlfs import paper
-from jaxsched.envs.mlfs.paper import (
+from jaxsched.envs.mlfs.show import paper
+from jaxsched.envs.mlfs.show.paper import (
     ACCURACY,
     BANDWIDTH,
     DEADLINES,

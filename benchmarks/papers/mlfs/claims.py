@@ -3,7 +3,7 @@
 from functools import partial
 
 from benchmarks.papers.verdicts import REPRODUCED, TOLERANCE, Claim, Missing
-from jaxsched.envs.mlfs.paper import MAKESPAN_H
+from jaxsched.envs.mlfs.show.paper import MAKESPAN_H
 
 NEW_WEIGHTS = (
     "most of it is new weights of MLF-H's own priorities: at equal weights MLF-RL is 4.4 % below"

@@ -18,7 +18,7 @@ from benchmarks.papers.mlfs.players import (
 from benchmarks.papers.mlfs.plays import Play, play_all, samples_of, test_tables, values_of
 from benchmarks.papers.outcome import Cell, Outcome, Table, beside, not_tested, three
 from benchmarks.papers.samples import mean_of
-from jaxsched.envs.mlfs.paper import (
+from jaxsched.envs.mlfs.show.paper import (
     ACCURACY,
     BANDWIDTH,
     COMPLETION,

@@ -6,7 +6,7 @@ from typing import Any
 from benchmarks.papers.mlfs.plays import UNFINISHED, Play
 from benchmarks.papers.outcome import Cell, Check, Table, beside, not_tested, three
 from benchmarks.papers.samples import Sample, mean_of, ratio, scaled
-from jaxsched.envs.mlfs.paper import Claim
+from jaxsched.envs.mlfs.show.paper import Claim
 from jaxsched.results.statistics import Interval
 
 Samples = Mapping[str, Sample]

@@ -10,7 +10,7 @@ from benchmarks.papers.mlfs.judging import by_load, checks_of, series_of
 from benchmarks.papers.mlfs.players import cluster_env, heuristic, learned_players, settings_of
 from benchmarks.papers.mlfs.plays import play_all, samples_of, test_tables, values_of
 from benchmarks.papers.outcome import Outcome
-from jaxsched.envs.mlfs.paper import (
+from jaxsched.envs.mlfs.show.paper import (
     BANDWIDTH,
     DEADLINES,
     JCT,

@@ -21,7 +21,7 @@ class MLFSSettings(Settings):
     """Settings of a run of MLFS' rows.
 
     Attributes:
-      cluster: which of ``cluster_presets.CLUSTERS`` all rows but E3 play on.
+      cluster: which of ``environment.CLUSTERS`` of MLFS all rows but E3 play on.
       runs: run directories of trained policies; policies are trained by the rows if there are none.
       large_jobs: jobs of each table of E3.
     """

@@ -6,7 +6,7 @@ from typing import Any
 from benchmarks.papers import figures
 from benchmarks.papers.mlfs.judging import Plays, series_of
 from benchmarks.papers.mlfs.plays import SHARES, Play
-from jaxsched.envs.mlfs.paper import MLF_H, MLF_HC, MLF_RL, MLFS, RL
+from jaxsched.envs.mlfs.show.paper import MLF_H, MLF_HC, MLF_RL, MLFS, RL
 
 SHOWN = (
     MLFS, MLF_RL, MLF_H, "graphene", "tiresias", "hypersched", RL, "gandiva", "fair", "slaq",

@@ -9,10 +9,9 @@ from benchmarks.papers.lab import Lab, Study
 from benchmarks.papers.mlfs.options import MLFSSettings
 from benchmarks.papers.settings import Workload
 from jaxsched.core.policies import Policy
-from jaxsched.envs.mlfs.cluster_presets import CLUSTERS
-from jaxsched.envs.mlfs.environment import MLFS, PRIORITIES
-from jaxsched.envs.mlfs.paper import BASELINES, MLF_H, MLF_HC, MLF_RL, RL
-from jaxsched.envs.mlfs.paper import MLFS as MLFS_
+from jaxsched.envs.mlfs.environment import CLUSTERS, MLFS, PRIORITIES
+from jaxsched.envs.mlfs.show.paper import BASELINES, MLF_H, MLF_HC, MLF_RL, RL
+from jaxsched.envs.mlfs.show.paper import MLFS as MLFS_
 from jaxsched.envs.mlfs.system import OWN
 from jaxsched.results.comparison import Learned
 from jaxsched.systems import functions

@@ -19,7 +19,7 @@ from benchmarks.papers.samples import Sample, plain
 from benchmarks.papers.settings import Workload, key_of
 from benchmarks.papers.store import read, write
 from jaxsched.core.evaluation import run_episodes
-from jaxsched.envs.mlfs import records as rec
+from jaxsched.envs.mlfs.show import log as rec
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, digest_tables
 from jaxsched.systems import functions

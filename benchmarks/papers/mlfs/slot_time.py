@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks.papers.mlfs.players import Player
 from jaxsched.core.policies import Policy, View
 from jaxsched.envs.mlfs.environment import MLFS
-from jaxsched.envs.mlfs.simulator import dynamics
+from jaxsched.envs.mlfs.rules import dynamics
 from jaxsched.errors import JaxschedError
 from jaxsched.types import Array, PyTree, TimeStep
 

@@ -14,7 +14,7 @@ from benchmarks.papers.mlfs.plays import test_tables
 from benchmarks.papers.mlfs.slot_time import Sizes, SlotTime, time_slots
 from benchmarks.papers.outcome import Outcome, Table, beside
 from benchmarks.papers.throughput import environment_row
-from jaxsched.envs.mlfs.paper import SCHEDULER_MS
+from jaxsched.envs.mlfs.show.paper import SCHEDULER_MS
 from jaxsched.systems import functions
 
 LOAD = 3.0

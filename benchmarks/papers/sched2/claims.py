@@ -1,7 +1,7 @@
 """How the claims of SCHED2 are read, and why some do not come out."""
 
 from benchmarks.papers.verdicts import Claim, Missing, falls
-from jaxsched.envs.sched2.paper import GAINS
+from jaxsched.envs.sched2.show.paper import GAINS
 
 PRIVATE = "the trace is private, and the generator was set to this figure"
 NO_SPLITS = (

@@ -17,7 +17,7 @@ from benchmarks.papers.samples import Sample, mean_of, plain, sample_of, scaled
 from benchmarks.papers.sched2.options import Sched2Settings
 from benchmarks.papers.settings import CutWorkload
 from jaxsched.core.environment import Environment
-from jaxsched.envs.sched2.paper import HIGHER, JCT, PERCENT, Figures, best_of
+from jaxsched.envs.sched2.show.paper import HIGHER, JCT, PERCENT, Figures, best_of
 from jaxsched.jobs import JobTable
 from jaxsched.results.comparison import Learned
 from jaxsched.results.statistics import Floats, Interval, ratio_interval

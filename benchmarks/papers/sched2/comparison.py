@@ -33,7 +33,7 @@ from benchmarks.papers.sched2.common import (
     times_better,
     values_of,
 )
-from jaxsched.envs.sched2.paper import (
+from jaxsched.envs.sched2.show.paper import (
     EFFECTIVENESS,
     GAIN_BY_MIX,
     GAINS,

@@ -22,7 +22,7 @@ from benchmarks.papers.sched2.common import (
     test_tables,
     values_of,
 )
-from jaxsched.envs.sched2.paper import (
+from jaxsched.envs.sched2.show.paper import (
     EARLY,
     FRAGMENTATION,
     FRAGMENTATION_LOWER,

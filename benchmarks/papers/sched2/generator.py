@@ -9,7 +9,7 @@ from benchmarks.papers.lab import Lab
 from benchmarks.papers.outcome import Check, Outcome, Table, show
 from benchmarks.papers.settings import ROLE_SEEDS
 from jaxsched import traces
-from jaxsched.envs.sched2.paper import (
+from jaxsched.envs.sched2.show.paper import (
     ONE_GPU_SHARE,
     PERCENT,
 )

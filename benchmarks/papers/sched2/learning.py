@@ -18,7 +18,7 @@ from benchmarks.papers.sched2.common import (
     test_tables,
 )
 from benchmarks.papers.throughput import environment_row
-from jaxsched.envs.sched2.paper import (
+from jaxsched.envs.sched2.show.paper import (
     EFFECTIVENESS,
     PERCENT,
     TRAINING_COST,

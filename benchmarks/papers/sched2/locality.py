@@ -20,7 +20,7 @@ from benchmarks.papers.sched2.common import (
     ratio_check,
     values_of,
 )
-from jaxsched.envs.sched2.paper import (
+from jaxsched.envs.sched2.show.paper import (
     BASELINE_REUSED,
     BASELINE_RUN_S,
     BASELINE_WAIT_S,

@@ -23,7 +23,14 @@ from benchmarks.papers.sched2.common import (
 )
 from benchmarks.papers.sched2.comparison import ALL, ratio_table
 from jaxsched.envs.sched2.heuristics import MODES
-from jaxsched.envs.sched2.paper import EFFECTIVENESS, FRAGMENTATION, GAINS, PERCENT, RELAXED, REUSE
+from jaxsched.envs.sched2.show.paper import (
+    EFFECTIVENESS,
+    FRAGMENTATION,
+    GAINS,
+    PERCENT,
+    RELAXED,
+    REUSE,
+)
 
 WINDOWS = {"the agent's window": None, "the whole queue": 0}
 METRICS = {

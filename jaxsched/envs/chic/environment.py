@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy.typing as npt
 
-from jaxsched.core.environment import Environment
+from jaxsched.core.environment import Environment, drawn_episode
 from jaxsched.elastic.models import CHIC_COEFFICIENTS, RESOURCES
 from jaxsched.envs.chic import dynamics
 from jaxsched.envs.chic import observation as obs
@@ -255,9 +254,7 @@ class Chic(Environment):
         self, key: PRNGKey, params: Params, episode: Array | None = None
     ) -> tuple[State, TimeStep]:
         """The idle cluster at the first submission of table ``episode``, or of one drawn."""
-        if episode is None:
-            share = jax.random.uniform(key, dtype=jnp.float32)
-            episode = params.draw[0] + (share * params.draw[1]).astype(jnp.int32)
+        episode = drawn_episode(key, params.draw, episode)
         state = dynamics.new_state(params.jobs, episode, self.window)
         zero, false = jnp.zeros((), float), jnp.bool_(False)
         whole, flags = jnp.zeros(self.window, jnp.int32), jnp.zeros(self.window, bool)

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy.typing as npt
 
-from jaxsched.core.environment import Environment
+from jaxsched.core.environment import Environment, drawn_episode
 from jaxsched.core.policies import Policy, View, no_memory
 from jaxsched.elastic.models import CHIC_COEFFICIENTS
 from jaxsched.envs.chic.environment import check_capacity
@@ -166,10 +166,7 @@ class OptimusIntervals(Environment):
         self, key: PRNGKey, params: Params, episode: Array | None = None
     ) -> tuple[IntervalState, TimeStep]:
         """The instant of the first submission."""
-        if episode is None:
-            share = jax.random.uniform(key, dtype=jnp.float32)
-            episode = params.draw[0] + (share * params.draw[1]).astype(jnp.int32)
-        episode = jnp.asarray(episode, jnp.int32)
+        episode = jnp.asarray(drawn_episode(key, params.draw, episode), jnp.int32)
         _, iterations = unpack(params.jobs.workload[episode])
         state = IntervalState(iterations.astype(float), jnp.int32(0), episode)
         zero, false = jnp.zeros((), float), jnp.bool_(False)

@@ -3,38 +3,43 @@
 from dataclasses import dataclass
 from typing import Annotated, NamedTuple
 
-import jax
 import jax.numpy as jnp
 
-from jaxsched.core.environment import Environment
+from jaxsched.core.environment import Environment, drawn_episode
 from jaxsched.elastic.models import DemandTable
-from jaxsched.elastic.speed import Comm, check_comm
-from jaxsched.envs.dl2 import dynamics
-from jaxsched.envs.dl2 import observation as obs
-from jaxsched.envs.dl2.cluster import KINDS, BundleServers, Cluster, Placement, cluster_of
-from jaxsched.envs.dl2.dynamics import (
-    ClusterState,
-    Increment,
+from jaxsched.elastic.speed import Comm
+from jaxsched.envs.dl2.jobs import SLOT_S
+from jaxsched.envs.dl2.rules import (
+    KINDS,
+    BundleServers,
+    Cluster,
     Misfit,
+    Placement,
     Rows,
     Rules,
-    SlotReport,
+    cluster_of,
+    dynamics,
 )
-from jaxsched.envs.dl2.job_batches import next_turn, rows_of
-from jaxsched.envs.dl2.observation import ObservationKind
-from jaxsched.envs.dl2.parameters import SLOT_SECONDS, Params, SpeedMode, build_params
-from jaxsched.envs.dl2.privileged_state import privileged_state
-from jaxsched.envs.dl2.reward import NOTHING, RewardKind, backlog, epochs, presence, progress
-from jaxsched.envs.dl2.start_bundles import first_with_bundles, open_with_bundles
-from jaxsched.envs.dl2.tables import NEVER, resampled
+from jaxsched.envs.dl2.rules import observation as obs
+from jaxsched.envs.dl2.rules.dynamics import ClusterState, Increment, SlotReport
+from jaxsched.envs.dl2.rules.observation import ObservationKind, privileged_state
+from jaxsched.envs.dl2.rules.reward import NOTHING, RewardKind, backlog, epochs, presence, progress
+from jaxsched.envs.dl2.rules.tables import (
+    NEVER,
+    Params,
+    SpeedMode,
+    build_speeds,
+    build_tables,
+    checked_number,
+    resampled,
+)
+from jaxsched.envs.dl2.rules.turns import first_with_bundles, next_turn, open_with_bundles, rows_of
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.ops.batching import apply_if, materialise_flags
 from jaxsched.options import Bounds
 from jaxsched.types import Array, ArraySpec, DiscreteSpec, Feature, PRNGKey, PyTree, TimeStep
 from jaxsched.units import readable_time
-
-"""Options that are one word of several."""
 
 
 class StepMetrics(NamedTuple):
@@ -67,7 +72,7 @@ class StepMetrics(NamedTuple):
 class DL2(Environment):
     """Cluster of identical servers; the agent adds tasks to the jobs of a slot.
 
-    Observation: float32 ``[J * 13]`` or ``[J * 6]`` (see ``observation.py``). Actions: ``3 J + 1``,
+    Observation: float32 ``[J * 13]`` or ``[J * 6]`` (``rules.observation``). Actions: ``3 J + 1``,
     a worker, a PS or one of each for a row's job, or void, which ends the batch. Reward: epochs
     trained over epochs expected, summed over the jobs, on the step that ends a slot. Terminates
     when all jobs have finished, truncated at ``max_slots``.
@@ -87,7 +92,7 @@ class DL2(Environment):
       bundle_action: one action may place a worker and a PS.
       reward: ``progress`` (the paper's); or ``epochs``, those trained over 60, whatever the job's
         length; or minus the time that jobs spent in a slot, ``backlog``, or ``presence`` in whole
-        slots (``reward.py``; ``backlog`` not with ``assign_bundle`` of bundles on any servers).
+        slots (``rules.reward``; ``backlog`` not with ``assign_bundle`` of bundles on any servers).
       demand_table: needs of the job types: the ``paper`` track's, or the ``artefact``'s, DL2's
         published simulator. All options from here on are its ways; each works alone.
       speed_mode: of ``params``, unless it is told another one.
@@ -97,14 +102,14 @@ class DL2(Environment):
       rows: the slot's jobs take turns in ``batches`` of J, or the agent sees a ``window`` of the
         first J that are not at both limits.
       misfit: what does not fit is illegal (``mask``), or ends the slot (``end_slot``).
-      observation: the ``paper``'s or the ``artefact``'s (``observation.py``).
+      observation: the ``paper``'s or the ``artefact``'s (``rules.observation``).
     """
 
     num_servers: Annotated[int, Bounds(1, 2**15)] = 13
     gpus_per_server: Annotated[int, Bounds(0, 2**20)] = 2
     cpus_per_server: Annotated[int, Bounds(0, 2**20)] = 8
     mem_per_server: Annotated[int, Bounds(0, 2**20)] = 48
-    slot_seconds: Annotated[int, Bounds(1, 2**20)] = SLOT_SECONDS
+    slot_seconds: Annotated[int, Bounds(1, 2**20)] = SLOT_S
     window: Annotated[int, Bounds(1, 2**15)] = 10
     max_workers: Annotated[int, Bounds(1, dynamics.MAX_TASKS)] = 16
     max_ps: Annotated[int, Bounds(1, dynamics.MAX_TASKS)] = 16
@@ -128,7 +133,6 @@ class DL2(Environment):
         super().__post_init__()
         if self.reward == "backlog" and self.assign_bundle and self.bundle_servers == "any":
             raise JaxschedError("dl2: reward is 'backlog'; accepted with assign_bundle: progress")
-        check_comm(self.comm)
         _ = self.cluster
 
     @property
@@ -166,8 +170,8 @@ class DL2(Environment):
         speed_mode: SpeedMode | None = None,
         overlap: float = 1.0,
         contention: float | None = None,
-        d_scale: float = 50.0,
-        e_scale: float = 100.0,
+        d_scale: float = obs.D_SCALE,
+        e_scale: float = obs.E_SCALE,
         coefficients: PyTree = None,
     ) -> Params:
         """Parameters for these job tables.
@@ -186,17 +190,13 @@ class DL2(Environment):
         Raises:
           JaxschedError: a table breaks a rule, or a value is out of range.
         """
-        return build_params(
-            tables,
-            self.rules,
-            comm=self.comm,
-            speed_mode=speed_mode or self.speed_mode,
-            overlap=overlap,
-            contention=contention,
-            d_scale=d_scale,
-            e_scale=e_scale,
-            coefficients=coefficients,
-        )
+        for name, value in (("d_scale", d_scale), ("e_scale", e_scale)):
+            checked_number(name, value, 0 < value < float("inf"), "above 0")
+        mode = speed_mode or self.speed_mode
+        speed, known = build_speeds(self.rules, self.comm, mode, overlap, contention, coefficients)
+        draw = jnp.array([0, len(tables)], jnp.int32)
+        scales = jnp.asarray(d_scale, float), jnp.asarray(e_scale, float)
+        return Params(build_tables(tables, self.rules), draw, speed, known, *scales)
 
     def num_episodes(self, params: Params) -> int:
         """Number of job tables."""
@@ -240,7 +240,7 @@ class DL2(Environment):
         return obs.features(self.observation, self.max_workers, self.max_ps)
 
     def privileged_state(self, state: ClusterState, params: Params) -> Array:
-        """For critics in training, float32 ``[7]`` (``privileged_state.py``)."""
+        """For critics in training, float32 ``[7]`` (``rules.observation``)."""
         return privileged_state(state, params)
 
     def observe(self, state: ClusterState, params: Params) -> tuple[Array, Array]:
@@ -254,10 +254,7 @@ class DL2(Environment):
 
         With ``assign_bundle`` a first slot that the bundles fill has void as its only action.
         """
-        if episode is None:
-            share = jax.random.uniform(key, dtype=jnp.float32)  # one draw: randint would take three
-            episode = params.draw[0] + (share * params.draw[1]).astype(jnp.int32)
-        state = self.first_state(params, episode)
+        state = self.first_state(params, drawn_episode(key, params.draw, episode))
         nothing, rules = jnp.bool_(False), self.rules
         _, report = dynamics.train_slot(rules, state, params.jobs, params.speed, nothing)
         _, increment = dynamics.apply_action(rules, state, params.jobs, params.speed, jnp.int32(-1))
@@ -323,7 +320,7 @@ class DL2(Environment):
     def resample_future(
         self, key: PRNGKey, state: ClusterState, params: Params
     ) -> tuple[ClusterState, Params]:
-        """Later arrivals, errors of the estimated epochs, and speed factors; see ``tables``."""
+        """Later arrivals, errors of the estimated epochs, and speed factors (``rules.tables``)."""
         jobs = resampled(
             key, params.jobs, state.episode, state.slot, state.progress, self.slot_seconds
         )

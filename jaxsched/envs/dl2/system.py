@@ -7,20 +7,16 @@ from typing import Any
 
 from jaxsched.core.policies import Policy
 from jaxsched.elastic.mapping import TYPE_SHARES, dl2_jobs
-from jaxsched.envs.dl2 import cases, recording
-from jaxsched.envs.dl2 import records as rec
-from jaxsched.envs.dl2.action_rules import ACTION_RULES, action_rule
-from jaxsched.envs.dl2.cluster_arrays import cluster_arrays
-from jaxsched.envs.dl2.cluster_reader import DL2Reader
-from jaxsched.envs.dl2.departures import FORMER_SETTINGS, ByCluster
 from jaxsched.envs.dl2.environment import DL2
-from jaxsched.envs.dl2.heuristics import baseline
-from jaxsched.envs.dl2.networks import policy_network, value_network
-from jaxsched.envs.dl2.paper import paper_rows
-from jaxsched.envs.dl2.presets import NOTES, PRESETS
-from jaxsched.envs.dl2.published import published_claims, published_table
-from jaxsched.envs.dl2.slotwise import DL2Slots
-from jaxsched.envs.dl2.traces import WORKLOAD
+from jaxsched.envs.dl2.heuristics import DL2Slots
+from jaxsched.envs.dl2.heuristics.baselines import baseline
+from jaxsched.envs.dl2.heuristics.published import action_rule
+from jaxsched.envs.dl2.jobs import WORKLOAD
+from jaxsched.envs.dl2.learn import policy_network, value_network
+from jaxsched.envs.dl2.learn.presets import FORMER_SETTINGS, NOTES, PRESETS, ByCluster
+from jaxsched.envs.dl2.show import log
+from jaxsched.envs.dl2.show.front_end import DL2Reader, cluster_arrays
+from jaxsched.envs.dl2.show.paper import paper_rows, published_claims, published_table
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.systems import system
@@ -121,10 +117,10 @@ def _teacher(env: DL2, name: str) -> Policy:
     Raises:
       JaxschedError: no such rule; others plan whole slots, which are recorded.
     """
-    if name not in ACTION_RULES:
+    if name not in BY_ACTIONS:
         raise JaxschedError(
             f"dl2: teacher is {name!r}; accepted where it is asked at every decision: "
-            f"{', '.join(ACTION_RULES)}"
+            f"{', '.join(BY_ACTIONS)}"
         )
     return _acting(name, env)
 
@@ -172,7 +168,7 @@ SYSTEM = system.System(
             "slots",
             "finished",
         ),
-        own=rec.OWN_METRICS,
+        own=log.OWN_METRICS,
         unfinished=1000.0,  # slots, the length of an episode that is cut
     ),
     policies={
@@ -189,7 +185,7 @@ SYSTEM = system.System(
         mapping={"model_shares": TYPE_SHARES},
         mean_gap_s=1400.0,  # of the simulated cluster's workload
     ),
-    log=system.EpisodeLog(rec.recorder, rec.summarise, recording=recording.recording),
+    log=system.EpisodeLog(log.recorder, log.summarise, recording=log.recording),
     networks=system.Networks(policy_network, value_network, default="rows"),
     recipes=system.Recipes(PRESETS, NOTES, ByCluster(), FORMER_SETTINGS),
     training=system.Training(
@@ -204,6 +200,6 @@ SYSTEM = system.System(
         _claims,
         _figures,
     ),
-    cases=system.Cases(cases.read, cases.WHOLE, double=True),
+    cases=system.Cases(log.read_case, log.WHOLE, double=True),
     front_end=system.FrontEnd(DL2Reader, _arrays),
 )

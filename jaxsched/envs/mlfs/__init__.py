@@ -2,6 +2,6 @@
 
 from jaxsched.envs.mlfs.environment import MLFS
 from jaxsched.envs.mlfs.jobs import TASK_JOBS
-from jaxsched.envs.mlfs.simulator.tables import Params
+from jaxsched.envs.mlfs.rules.tables import Params
 
 __all__ = ["MLFS", "TASK_JOBS", "Params"]

@@ -1,25 +1,36 @@
-"""MLFS as an environment: a server for the task on offer, or the queue."""
+"""MLFS as an environment: a server for the task on offer, or the queue.
+
+Axes: ``A`` jobs of the window.
+"""
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from functools import partial
+from typing import Annotated, Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from jaxsched.core.environment import Environment
-from jaxsched.envs.mlfs import observation as obs
-from jaxsched.envs.mlfs import reward
-from jaxsched.envs.mlfs.privileged_state import privileged_state
-from jaxsched.envs.mlfs.reward import RewardMode
-from jaxsched.envs.mlfs.simulator import dynamics, pairs, placing, tables
-from jaxsched.envs.mlfs.simulator.cluster import Cluster
-from jaxsched.envs.mlfs.simulator.prediction import Errors
-from jaxsched.envs.mlfs.simulator.rules import MLF, Order, Rules, with_options
-from jaxsched.envs.mlfs.simulator.state import NOBODY, State
-from jaxsched.envs.mlfs.simulator.tables import SLOT_S, Params
-from jaxsched.envs.mlfs.step_metrics import StepAccumulator, accumulated, nothing_yet
+from jaxsched.envs.mlfs.heuristics import WEIGHTS, order_by_weights, place_by_rule, place_by_weights
+from jaxsched.envs.mlfs.rules import (
+    MLF,
+    Cluster,
+    Order,
+    Rules,
+    dynamics,
+    reward,
+    tables,
+    with_options,
+)
+from jaxsched.envs.mlfs.rules import observation as obs
+from jaxsched.envs.mlfs.rules.dynamics import Ended
+from jaxsched.envs.mlfs.rules.observation import privileged_state
+from jaxsched.envs.mlfs.rules.offers import answer, offered
+from jaxsched.envs.mlfs.rules.reward import RewardMode
+from jaxsched.envs.mlfs.rules.state import NOBODY, Active, State
+from jaxsched.envs.mlfs.rules.tables import SLOT_S, Errors, Params
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.jobs.servers import Servers
@@ -28,14 +39,95 @@ from jaxsched.options import Bounds
 from jaxsched.types import Array, ArraySpec, DiscreteSpec, Feature, PRNGKey, TimeStep
 from jaxsched.units import readable_time
 
+
+class StepMetrics(NamedTuple):
+    """What happened in one step; recorders gather it into records per job.
+
+    Attributes:
+      decides: bool, an offer was answered; of a whole slot int32, how many.
+      slot: int32, before the step.
+      after: int32, slot after it.
+      job: int32 ``[A]``, jobs (places in the episode) that finished, and those that were in the
+        window when the episode was cut; -1 elsewhere.
+      finish: int32 ``[A]``, slot in which these were finished; -1 if they were not.
+      start: int32 ``[A]``, first slot with a running task; -1 if there was none.
+      home: int32 ``[A]``.
+      iterations: int32 ``[A]``.
+      by_deadline: int32 ``[A]``, iterations.
+      run_slots: int32 ``[A]``.
+      completed: int32, iterations of all jobs completed in this step.
+      overloads: int32, server-slots.
+      evictions: int32.
+      migrations: int32.
+      sent_mb: int32.
+    """
+
+    decides: Array
+    slot: Array
+    after: Array
+    job: Array
+    finish: Array
+    start: Array
+    home: Array
+    iterations: Array
+    by_deadline: Array
+    run_slots: Array
+    completed: Array
+    overloads: Array
+    evictions: Array
+    migrations: Array
+    sent_mb: Array
+
+
+class StepAccumulator(NamedTuple):
+    """What the slots of one step brought: reward, and ``StepMetrics`` of them."""
+
+    reward: Array
+    metrics: StepMetrics
+
+
+def nothing_yet(state: State) -> StepAccumulator:
+    """A step that has brought nothing yet."""
+    zero = jnp.int32(0)
+    jobs = jnp.full_like(state.active.job, NOBODY)
+    metrics = StepMetrics(jnp.bool_(False), state.slot, state.slot, *[jobs] * 7, *[zero] * 5)
+    return StepAccumulator(jnp.float32(0), metrics)
+
+
+def accumulated(
+    since: StepAccumulator, gain: Array, ended: Ended, slot: Array, cut: Array
+) -> StepAccumulator:
+    """``since`` with one slot more, of which ``slot`` is the next."""
+    happened, active = since.metrics, ended.active
+    told = ended.over | (cut & (active.job != NOBODY) & (happened.job == NOBODY))
+
+    def kept(old: Array, new: Array) -> Array:
+        return jnp.where(told, new, old)
+
+    by_job = {
+        name: kept(getattr(happened, name), getattr(active, name))
+        for name in Active._fields
+        if name in StepMetrics._fields
+    }
+    metrics = happened._replace(
+        finish=kept(happened.finish, jnp.where(ended.over, slot, NOBODY)),
+        **by_job,
+        completed=happened.completed + jnp.sum(ended.completed, dtype=jnp.int32),
+        overloads=happened.overloads + ended.overloads,
+        evictions=happened.evictions + ended.evictions,
+        migrations=happened.migrations + ended.migrations,
+        sent_mb=happened.sent_mb + ended.sent,
+    )
+    return StepAccumulator(since.reward + gain, metrics)
+
+
 Decide = Literal["offer", "slot", "rule"]
 WaitingUnit = Literal["day", "hour"]
 EarlyStop = Literal["predicted", "achieved", "hopeless"]
 WAITING_MIN: dict[WaitingUnit, int] = {"day": 1440, "hour": 60}
 MOST_SERVERS, MOST_GPUS = 2**12, 64
 MOST_OFFERS, MOST_SLOTS = 2**14, 2**20
-WEIGHTS = tables.WEIGHTS  # of MLF-H, as printed
-PRIORITIES: dict[str, Any] = {**WEIGHTS, "waiting_unit": "day"}
+PRIORITIES: dict[str, Any] = {**tables.WEIGHTS, "waiting_unit": "day"}
 """Options of MLF-H's priorities: weights as printed, and what they are read with."""
 
 
@@ -48,13 +140,13 @@ def _weight(name: str) -> Bounds:
 class MLFS(Environment):
     """A cluster that runs the tasks of iterative jobs, placed one at a time in slots of a minute.
 
-    Observation: float32 ``[8 + 26 + 10 S]`` (``observation.py``). Mask: bool ``[S + 1]``, servers
-    that can take the task and the queue, which is always open. Action: a server, or S for the
-    queue; anything else means the queue. Terminates when every job has finished, is truncated
+    Observation: float32 ``[8 + 26 + 10 S]`` (``rules.observation``). Mask: bool ``[S + 1]``,
+    servers that can take the task and the queue, which is always open. Action: a server, or S for
+    the queue; anything else means the queue. Terminates when every job has finished, is truncated
     after ``max_slots``.
 
     With ``decide`` "slot" a step is a whole slot. Observation: float32 ``[8]``, the cluster.
-    Action: float32 ``[W]``, weights of jobs, tasks and pairs of task and server (``pairs.py``),
+    Action: float32 ``[W]``, weights of jobs, tasks and pairs of task and server (``heuristics``),
     which say what is placed next, where, and what leaves overloaded servers. Mask: bool ``[1]``.
     With "rule" it is the order's own rule that places a slot's tasks; the one action is 0.
 
@@ -129,12 +221,12 @@ class MLFS(Environment):
     importance_share: Annotated[int, _weight("importance_share")] = tables.WEIGHTS[
         "importance_share"
     ]
-    children_share: Annotated[int, _weight("children_share")] = WEIGHTS["children_share"]
-    deadline_weight: Annotated[int, _weight("deadline_weight")] = WEIGHTS["deadline_weight"]
+    children_share: Annotated[int, _weight("children_share")] = tables.WEIGHTS["children_share"]
+    deadline_weight: Annotated[int, _weight("deadline_weight")] = tables.WEIGHTS["deadline_weight"]
     remaining_weight: Annotated[int, _weight("remaining_weight")] = tables.WEIGHTS[
         "remaining_weight"
     ]
-    waiting_weight: Annotated[int, _weight("waiting_weight")] = WEIGHTS["waiting_weight"]
+    waiting_weight: Annotated[int, _weight("waiting_weight")] = tables.WEIGHTS["waiting_weight"]
     waiting_unit: WaitingUnit = "day"
     order: Order = "mlf"
     decide: Decide = "offer"
@@ -263,7 +355,7 @@ class MLFS(Environment):
         if self.decide == "rule":
             return DiscreteSpec(1)
         if self.by_slot:
-            return ArraySpec((len(pairs.WEIGHTS),), jnp.float32, names=pairs.WEIGHTS)
+            return ArraySpec((len(WEIGHTS),), jnp.float32, names=WEIGHTS)
         servers = (f"server{server}" for server in range(self.num_servers))
         return DiscreteSpec(self.num_servers + 1, (*servers, "queue"))
 
@@ -316,7 +408,7 @@ class MLFS(Environment):
         if self.by_slot:
             return obs.cluster_entries(self.rules_of(params), state), jnp.ones(1, bool)
         rules = self.rules_of(params)
-        offer = placing.offered(rules, params, state)
+        offer = offered(rules, params, state)
         mask = jnp.concatenate([offer.valid, jnp.ones(1, bool)])
         return obs.observe(rules, state, offer), mask
 
@@ -341,8 +433,7 @@ class MLFS(Environment):
         if self.by_slot:
             return self._step_slot(state, action, params)
         since = nothing_yet(state)
-        answer = jnp.asarray(action, jnp.int32)
-        after = placing.answer(self.rules_of(params), params, state, answer)
+        after = answer(self.rules_of(params), params, state, jnp.asarray(action, jnp.int32))
         if self.slot_every == 0:
 
             def waits(carry: tuple[State, StepAccumulator]) -> Array:
@@ -361,9 +452,11 @@ class MLFS(Environment):
 
     def placed(self, state: State, action: Array, params: Params) -> State:
         """A slot with all its tasks placed, by weights or by the rule, where a step is a slot."""
+        rules = self.rules_of(params)
         if self.decide == "rule":
-            return dynamics.open_slot(self.rules_of(params), params, state, by_rule=True)
-        return dynamics.open_slot(self.rules_of(params), params, state, action)
+            return dynamics.open_slot(rules, params, state, place_by_rule)
+        place, order = partial(place_by_weights, action), partial(order_by_weights, action)
+        return dynamics.open_slot(rules, params, state, place, order)
 
     def _step_slot(self, state: State, action: Array, params: Params) -> tuple[State, TimeStep]:
         """A whole slot, and the jobs that come in before the next."""
@@ -391,7 +484,7 @@ class MLFS(Environment):
         )
 
     def privileged_state(self, state: State, params: Params) -> Array:
-        """For critics in training, float32 ``[15]`` (``privileged_state.py``)."""
+        """For critics in training, float32 ``[15]`` (``rules.observation``)."""
         return privileged_state(self.rules_of(params).cluster, state, params)
 
     def resample_future(self, key: PRNGKey, state: State, params: Params) -> tuple[State, Params]:
@@ -444,3 +537,15 @@ def _gpus(gpus: Sequence[int]) -> tuple[int, ...]:
             f"number of GPUs from 1 to {MOST_GPUS}"
         )
     return tuple(gpus)
+
+
+CLUSTERS: dict[str, dict[str, Any]] = {
+    "small": {"gpus": (4,) * 5, "max_active": 64, "max_offers": 32},
+    "real": {"gpus": (4,) * 20, "max_active": 256, "max_offers": 128},
+    "large": {"gpus": (2,) * 321 + (8,) * 229, "max_active": 1024, "max_offers": 2048},
+}
+"""20, 80 and 2474 GPUs, with room for the load of each.
+
+Tasks last a few minutes, and a GPU holds several. With the 128 offers a slot of *real* the GPUs of
+*large* could not even be refilled as tasks end, so it has as many more offers as it has GPUs.
+"""

@@ -5,20 +5,23 @@ from dataclasses import replace
 from typing import Any
 
 from jaxsched.core.policies import Policy, uniform_legal
-from jaxsched.envs.mlfs import cases, recording
-from jaxsched.envs.mlfs import records as rec
 from jaxsched.envs.mlfs.environment import MLFS, PRIORITIES
-from jaxsched.envs.mlfs.heuristics import heuristic
-from jaxsched.envs.mlfs.learning.linear import linear_host
-from jaxsched.envs.mlfs.learning.networks import PAIRS, policy_network, value_network
-from jaxsched.envs.mlfs.learning.presets import DEPARTURES, FORMER_SETTINGS, NOTES, PRESETS, TUNED
-from jaxsched.envs.mlfs.mapping import task_jobs
-from jaxsched.envs.mlfs.paper import paper_rows
-from jaxsched.envs.mlfs.recording import PLAY_PACE
-from jaxsched.envs.mlfs.simulator.rules import MLF, ORDERS
-from jaxsched.envs.mlfs.simulator.tables import SLOT_S
-from jaxsched.envs.mlfs.traces import WORKLOAD
-from jaxsched.envs.mlfs.workload import SMALL_JOBS, SPAN_S
+from jaxsched.envs.mlfs.heuristics.baselines import heuristic, linear_host
+from jaxsched.envs.mlfs.jobs import SMALL_JOBS, SPAN_S, WORKLOAD, task_jobs
+from jaxsched.envs.mlfs.learn import (
+    DEPARTURES,
+    FORMER_SETTINGS,
+    NOTES,
+    PAIRS,
+    PRESETS,
+    TUNED,
+    policy_network,
+    value_network,
+)
+from jaxsched.envs.mlfs.rules import MLF, ORDERS
+from jaxsched.envs.mlfs.rules.tables import SLOT_S
+from jaxsched.envs.mlfs.show import cases, log
+from jaxsched.envs.mlfs.show.paper import paper_rows
 from jaxsched.errors import JaxschedError
 from jaxsched.systems import system
 from jaxsched.systems.parts import Kind, Network, Rule, TraceSet
@@ -128,7 +131,7 @@ def _at_pace(env: MLFS) -> MLFS:
     The pace is ``PLAY_PACE`` whatever the number of episodes and the environment's own, so that
     policies that draw play alike alone and beside others.
     """
-    return replace(env, slot_every=PLAY_PACE)
+    return replace(env, slot_every=log.PLAY_PACE)
 
 
 def _claims(env: MLFS, summary: system.Summary, learned: str) -> list[dict[str, Any]]:
@@ -163,7 +166,7 @@ SYSTEM = system.System(
             "slots",
             "finished",
         ),
-        own=rec.OWN_METRICS,
+        own=log.OWN_METRICS,
         unfinished=float(SLOT_S * MLFS.max_slots),  # s, the length of an episode that is cut
     ),
     policies={name: _rule(name, *words) for name, words in RULES.items()},
@@ -179,7 +182,7 @@ SYSTEM = system.System(
         mean_gap_s=SPAN_S / NUM_JOBS,  # of the highest load on 20 GPUs
     ),
     log=system.EpisodeLog(
-        rec.recorder, rec.summarise, recording=recording.recording, evaluation=_at_pace
+        log.recorder, log.summarise, recording=log.recording, evaluation=_at_pace
     ),
     options=system.Options(
         {"mlfc": False, "weights": PAPER},
@@ -198,5 +201,5 @@ SYSTEM = system.System(
         "Wang, Liu, Shen: Job Scheduling for Large-Scale Machine Learning Clusters, CoNEXT '20",
         _claims,
     ),
-    cases=system.Cases(cases.read, cases.WHOLE),
+    cases=system.Cases(cases.read_case, cases.WHOLE),
 )

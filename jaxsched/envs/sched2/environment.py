@@ -3,17 +3,21 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal, NamedTuple
 
-import jax
 import jax.numpy as jnp
 
-from jaxsched.core.environment import Environment
-from jaxsched.envs.sched2 import dynamics, reward
-from jaxsched.envs.sched2 import observation as obs
-from jaxsched.envs.sched2.dynamics import ClusterState, Start
-from jaxsched.envs.sched2.outlook import outlook, outlook_names
-from jaxsched.envs.sched2.privileged_state import privileged_state
-from jaxsched.envs.sched2.slowdown import SLOWDOWN_TENTHS
-from jaxsched.envs.sched2.tables import NEVER, JobTables, build_tables, resampled
+from jaxsched.core.environment import Environment, drawn_episode
+from jaxsched.envs.sched2.rules import (
+    NEVER,
+    SLOWDOWN_TENTHS,
+    JobTables,
+    build_tables,
+    dynamics,
+    resampled,
+    reward,
+)
+from jaxsched.envs.sched2.rules import observation as obs
+from jaxsched.envs.sched2.rules.dynamics import ClusterState, Start
+from jaxsched.envs.sched2.rules.observation import outlook, outlook_names, privileged_state
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.ops.batching import materialise_flags
@@ -70,7 +74,7 @@ class StepMetrics(NamedTuple):
 class Sched2(Environment):
     """Cluster of identical servers; the agent picks jobs, packing picks GPUs.
 
-    Observation: float32 ``[S*G + (k+2)*J + 4]`` (see ``observation.py``). Actions: J + 1, position
+    Observation: float32 ``[S*G + (k+2)*J + 4]`` (``rules.observation``). Actions: J + 1, position
     0..J-1 or void (J). Reward: ``literal`` (effectiveness of the started job), ``lost`` (that less
     1) or ``dense`` (minus the effectiveness lost, when it is lost). Terminates when the last job
     starts.
@@ -83,7 +87,7 @@ class Sched2(Environment):
       auto_advance: skip the steps at which void is the only legal action.
       reward: which reward.
       extras: append "start now" features to the observation (a variant of the paper).
-      outlook: append what a planner would ask of each position (``outlook.py``; a variant).
+      outlook: append what a planner would ask of each position (``OUTLOOK``; a variant).
     """
 
     num_servers: Annotated[int, Bounds(1, 2**15)] = 15
@@ -181,25 +185,23 @@ class Sched2(Environment):
 
     def observe(self, state: ClusterState, params: Params) -> tuple[Array, Array]:
         """Observation and mask of a state."""
+        entries = self.entries(state, params.jobs, params.time_scale)
+        return entries, dynamics.legal_actions(state, params.jobs)
+
+    def entries(self, state: ClusterState, jobs: JobTables, time_scale: Array) -> Array:
+        """The observation; ``time_scale``: seconds that count as 1."""
         observation = obs.observe(
-            state,
-            params.jobs,
-            time_scale=params.time_scale,
-            profile=self.profile,
-            extras=self.extras,
+            state, jobs, time_scale=time_scale, profile=self.profile, extras=self.extras
         )
         if self.outlook:
-            more = outlook(state, params.jobs, params.time_scale)
-            observation = jnp.concatenate([observation, more])
-        return observation, dynamics.legal_actions(state, params.jobs)
+            observation = jnp.concatenate([observation, outlook(state, jobs, time_scale)])
+        return observation
 
     def reset(
         self, key: PRNGKey, params: Params, episode: Array | None = None
     ) -> tuple[ClusterState, TimeStep]:
         """An idle cluster at time 0; the table is ``episode``, or one drawn with ``key``."""
-        if episode is None:
-            share = jax.random.uniform(key, dtype=jnp.float32)  # one draw: randint would take three
-            episode = params.draw[0] + (share * params.draw[1]).astype(jnp.int32)
+        episode = drawn_episode(key, params.draw, episode)
         state = dynamics.new_cluster(
             params.jobs, episode, self.num_servers, self.gpus_per_server, self.window
         )
@@ -248,7 +250,7 @@ class Sched2(Environment):
         return state._replace(episode=jnp.int32(0)), alone
 
     def privileged_state(self, state: ClusterState, params: Params) -> Array:
-        """For critics in training, float32 ``[28]`` (``privileged_state.py``)."""
+        """For critics in training, float32 ``[28]`` (``rules.observation``)."""
         return privileged_state(state, params.jobs, params.time_scale)
 
     def _metrics(

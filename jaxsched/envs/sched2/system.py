@@ -5,25 +5,15 @@ from dataclasses import replace
 from typing import Any
 
 from jaxsched.core.policies import Policy
-from jaxsched.envs.sched2 import cases, recording
-from jaxsched.envs.sched2 import records as rec
-from jaxsched.envs.sched2.cluster_arrays import cluster_arrays
-from jaxsched.envs.sched2.cluster_reader import Sched2Reader
 from jaxsched.envs.sched2.environment import Sched2
-from jaxsched.envs.sched2.figures import FIGURES
 from jaxsched.envs.sched2.heuristics import BASELINES, DELAY, MODES, baseline
-from jaxsched.envs.sched2.networks import PositionQNetwork, QNetwork
-from jaxsched.envs.sched2.paper import paper_rows
-from jaxsched.envs.sched2.presets import DEPARTURES, FORMER_SETTINGS, NOTES, PRESETS
-from jaxsched.envs.sched2.scoring import ScoringNetwork
-from jaxsched.envs.sched2.traces import WORKLOAD
-from jaxsched.envs.sched2.workload import MODEL_SHARES
-from jaxsched.errors import JaxschedError
-from jaxsched.networks.exportable import ExportableModule
+from jaxsched.envs.sched2.jobs import MODEL_SHARES, WORKLOAD
+from jaxsched.envs.sched2.learn import DEPARTURES, FORMER_SETTINGS, NOTES, PRESETS, network
+from jaxsched.envs.sched2.show import log
+from jaxsched.envs.sched2.show.front_end import Sched2Reader, cluster_arrays
+from jaxsched.envs.sched2.show.paper import paper_rows
 from jaxsched.systems import system
 from jaxsched.systems.parts import Kind, Rule, TraceSet
-
-NETWORKS = ("paper", "positions", "scoring", "linear")
 
 
 def _in_window(env: Sched2, num_jobs: int, *, window: int | None, mode: Any) -> Sched2:
@@ -47,26 +37,6 @@ def _in_words(env: Sched2, chosen: Mapping[str, Any]) -> dict[str, str]:
     first = f"the {window} oldest waiting jobs" if window else "all waiting jobs"
     misfit = "is skipped" if chosen["mode"] == "skip" else "blocks those behind it"
     return {"heuristics": f"choose from {first}; a job that does not fit {misfit}"}
-
-
-def _network(env: Sched2, kind: str) -> ExportableModule:
-    """The paper's network or a variant.
-
-    ``positions`` shares weights between the positions; ``scoring`` is a small one that starts as
-    ``strict_sif``, ``linear`` that without hidden layers.
-
-    Raises:
-      JaxschedError: no such kind, or one that reads an outlook that the environment lacks.
-    """
-    if kind == "paper":
-        return QNetwork(env.num_servers, env.gpus_per_server, env.window + 1)
-    if kind == "positions":
-        return PositionQNetwork(env.num_servers, env.gpus_per_server, env.window)
-    if kind not in ("scoring", "linear"):
-        raise JaxschedError(f"sched2: unknown network {kind!r}; known are {', '.join(NETWORKS)}")
-    if not env.outlook:
-        raise JaxschedError(f"sched2: the network {kind!r} reads the outlook; set env.outlook")
-    return ScoringNetwork(env.window, *(((), ()) if kind == "linear" else ()))
 
 
 def _planning(env: Sched2) -> Sched2:
@@ -126,8 +96,8 @@ SYSTEM = system.System(
             "reuse_fraction",
             "finished",
         ),
-        own=rec.OWN_METRICS,
-        figures=FIGURES,
+        own=log.OWN_METRICS,
+        figures=log.FIGURES,
     ),
     policies={name: _rule(name, *words) for name, words in RULES.items()},
     jobs=system.Jobs(
@@ -136,9 +106,9 @@ SYSTEM = system.System(
         num_jobs=1000,
         mapping={"model_shares": MODEL_SHARES},
     ),
-    log=system.EpisodeLog(rec.recorder, rec.summarise, rec.mean_curves, recording.recording),
+    log=system.EpisodeLog(log.recorder, log.summarise, log.mean_curves, log.recording),
     options=system.Options({"window": None, "mode": "skip"}, {"mode": MODES}, _in_words),
-    networks=system.Networks(_network, default="positions", aliases={"slots": "positions"}),
+    networks=system.Networks(network, default="positions", aliases={"slots": "positions"}),
     recipes=system.Recipes(PRESETS, NOTES, DEPARTURES, FORMER_SETTINGS),
     training=system.Training(
         planning=_planning,
@@ -149,6 +119,6 @@ SYSTEM = system.System(
     paper=system.Paper(
         "Luan et al., SCHED2: Scheduling Deep Learning Training via Deep RL", _claims
     ),
-    cases=system.Cases(cases.read, cases.WHOLE),
+    cases=system.Cases(log.read_case, log.WHOLE),
     front_end=system.FrontEnd(Sched2Reader, cluster_arrays),
 )

@@ -28,9 +28,9 @@ from benchmarks.papers.mlfs.options import MLFSSettings
 from benchmarks.papers.mlfs.players import RULES
 from benchmarks.papers.mlfs.plays import SHARES, Play
 from benchmarks.papers.store import Store
-from jaxsched.envs.mlfs import paper as published
-from jaxsched.envs.mlfs.cluster_presets import CLUSTERS
-from jaxsched.envs.mlfs.paper import (
+from jaxsched.envs.mlfs.environment import CLUSTERS
+from jaxsched.envs.mlfs.show import paper as published
+from jaxsched.envs.mlfs.show.paper import (
     BANDWIDTH,
     DEADLINES,
     JCT,

@@ -24,7 +24,7 @@ from benchmarks.papers.sched2.common import LEARNED, RIVAL
 from benchmarks.papers.sched2.options import Sched2Settings
 from benchmarks.papers.store import Store
 from jaxsched import traces
-from jaxsched.envs.sched2.paper import (
+from jaxsched.envs.sched2.show.paper import (
     FRAGMENTATION,
     JCT,
 )

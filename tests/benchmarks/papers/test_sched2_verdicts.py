@@ -15,8 +15,8 @@ from benchmarks.papers.sched2 import (
 from benchmarks.papers.sched2.common import LEARNED, RIVAL, Play
 from benchmarks.papers.sched2.options import Sched2Settings
 from benchmarks.papers.store import Store
-from jaxsched.envs.sched2 import paper as published
-from jaxsched.envs.sched2.paper import (
+from jaxsched.envs.sched2.show import paper as published
+from jaxsched.envs.sched2.show.paper import (
     CLASS_WAITS,
     EFFECTIVENESS,
     FRAGMENTATION,

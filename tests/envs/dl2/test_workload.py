@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from jaxsched.envs.dl2.workload import GOOGLE_ARRIVALS, SLOT_S, arrival_shape, dl2_tables
+from jaxsched.envs.dl2.jobs import GOOGLE_ARRIVALS, SLOT_S, arrival_shape, dl2_tables
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import digest_tables
 

@@ -3,8 +3,14 @@
 import numpy as np
 import pytest
 
-from jaxsched.envs.mlfs.jobs import SIZES, as_rigid, critical_path, graph_shape, problem_with
-from jaxsched.envs.mlfs.mapping import task_jobs
+from jaxsched.envs.mlfs.jobs import (
+    SIZES,
+    as_rigid,
+    critical_path,
+    graph_shape,
+    problem_with,
+    task_jobs,
+)
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, validate
 from jaxsched.traces import get

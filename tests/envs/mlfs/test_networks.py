@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxsched.envs.mlfs.learning.networks import HIDDEN_FROM_RL, ServerPolicy, ServerValue
-from jaxsched.envs.mlfs.observation import (
+from jaxsched.envs.mlfs.learn import HIDDEN_FROM_RL, ServerPolicy, ServerValue
+from jaxsched.envs.mlfs.rules.observation import (
     NUM_GLOBAL,
     NUM_SERVER,
     NUM_TASK,

@@ -8,14 +8,12 @@ import pytest
 
 from jaxsched import traces
 from jaxsched.envs.mlfs import MLFS, TASK_JOBS
-from jaxsched.envs.mlfs.cluster_presets import CLUSTERS
-from jaxsched.envs.mlfs.heuristics import heuristic
-from jaxsched.envs.mlfs.learning.linear import linear_host
-from jaxsched.envs.mlfs.learning.networks import HIDDEN_FROM_RL
-from jaxsched.envs.mlfs.learning.presets import PAPER, RL, TUNED
-from jaxsched.envs.mlfs.paper import RIVALS, paper_rows
-from jaxsched.envs.mlfs.simulator.rules import ORDERS
-from jaxsched.envs.mlfs.system import PLAY_PACE
+from jaxsched.envs.mlfs.environment import CLUSTERS
+from jaxsched.envs.mlfs.heuristics.baselines import heuristic, linear_host
+from jaxsched.envs.mlfs.learn import HIDDEN_FROM_RL, PAPER, RL, TUNED
+from jaxsched.envs.mlfs.rules import ORDERS
+from jaxsched.envs.mlfs.show.log import PLAY_PACE
+from jaxsched.envs.mlfs.show.paper import RIVALS, paper_rows
 from jaxsched.errors import JaxschedError
 from jaxsched.exports.layout import feature_groups
 from jaxsched.jobs import digest_tables

@@ -6,19 +6,17 @@ import numpy as np
 import pytest
 
 from jaxsched.envs.mlfs.jobs import (
+    BURST_GAP_S,
     MAX_PARTITIONS,
     SIZES,
+    SPAN_S,
     SVM,
     as_rigid,
     busy_gpu_seconds,
     critical_path,
     graph_shape,
-    problem_with,
-)
-from jaxsched.envs.mlfs.workload import (
-    BURST_GAP_S,
-    SPAN_S,
     optimal_iteration,
+    problem_with,
     submissions,
     task_table,
     task_tables,

@@ -8,16 +8,17 @@ import numpy as np
 import pytest
 
 from jaxsched import traces
-from jaxsched.envs.sched2.delay_rule import (
+from jaxsched.envs.sched2.heuristics import (
     PRIORITIES,
     SIZES,
     DelayRule,
-    choose,
+    baseline,
+    delay_choice,
+    delayed_by,
     strict_rule,
     tuned_rule,
 )
-from jaxsched.envs.sched2.heuristics import baseline, delayed_by
-from jaxsched.envs.sched2.outlook import OUTLOOK
+from jaxsched.envs.sched2.rules.observation import OUTLOOK
 from jaxsched.systems import functions, registry
 
 SYSTEM = registry.get("sched2")
@@ -79,7 +80,7 @@ def read_plainly(rule, rows, empty):
 
 
 def test_it_does_what_it_says():
-    rng, act, seen = np.random.default_rng(0), jax.jit(choose, static_argnums=3), set()
+    rng, act, seen = np.random.default_rng(0), jax.jit(delay_choice, static_argnums=3), set()
     for _ in range(400):
         rule, rows, empty = random_rule(rng), random_window(rng), int(rng.integers(0, 4))
         found = int(act(rule, jnp.asarray(rows), jnp.int32(empty), G))

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxsched.envs.sched2.networks import PositionQNetwork
+from jaxsched.envs.sched2.learn import PositionQNetwork
 from jaxsched.runs import checkpoints, saved_policies
 from jaxsched.systems import functions, registry
 

@@ -12,7 +12,7 @@ from jaxsched.algorithms.evolution import EvolutionConfig
 from jaxsched.core import training
 from jaxsched.core.training import LoopConfig
 from jaxsched.envs.sched2.environment import Sched2
-from jaxsched.envs.sched2.presets import SEARCH, SEARCH_SHORT, last_stage
+from jaxsched.envs.sched2.learn import SEARCH, SEARCH_SHORT, last_stage
 from jaxsched.errors import JaxschedError
 from jaxsched.systems import functions, presets, registry
 from jaxsched.systems.recipe import Episodes

@@ -1,1 +1,0 @@
-"""Networks, agents and recipes of the system."""

@@ -1,1 +1,0 @@
-"""The rules of the system, with no word of learning in them."""
