@@ -26,6 +26,15 @@ def _negated(op: str) -> Rule:
     return lambda writer, equation, *given: writer.step("not", writer.step(op, *given))
 
 
+def _logical(op: str) -> Rule:
+    def rule(writer: Steps, equation: Any, *given: Value) -> Value:
+        if equation.invars[0].aval.dtype != np.bool_:
+            raise JaxschedError(f"an export has '{op}' of truth values only, not of bits")
+        return writer.step(op, *given)
+
+    return rule
+
+
 def _like(equation: Any, number: float) -> np.ndarray:
     return np.asarray(number, equation.invars[0].aval.dtype)
 
@@ -255,7 +264,6 @@ RULES: dict[str, Rule] = {
             "abs": "abs",
             "sign": "sign",
             "floor": "floor",
-            "not": "not",
             "add": "add",
             "sub": "subtract",
             "mul": "multiply",
@@ -266,12 +274,11 @@ RULES: dict[str, Rule] = {
             "lt": "less",
             "le": "less_equal",
             "eq": "equal",
-            "and": "and",
-            "or": "or",
             "pow": "power",
             "add_any": "add",
         }.items()
     },  # fmt: skip
+    **{name: _logical(name) for name in ("not", "and", "or")},
     "gt": _swapped("less"),
     "ge": _swapped("less_equal"),
     "ne": _negated("equal"),

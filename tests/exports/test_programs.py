@@ -230,6 +230,12 @@ def test_a_program_that_decides_otherwise_is_refused(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("bits", [lambda x: x & 1, lambda x: x | 1, lambda x: ~x])
+def test_bits_are_not_taken_for_truth_values(bits):
+    with pytest.raises(JaxschedError, match="of truth values only"):
+        trace(lambda weights, inputs: {"y": bits(inputs["x"])}, {}, {"x": np.zeros(3, np.int32)})
+
+
 def test_what_has_no_operation_is_refused():
     with pytest.raises(JaxschedError, match="computes 'sort', which the vocabulary"):
         trace(lambda weights, inputs: {"y": jnp.sort(inputs["x"])}, {}, {"x": jnp.zeros(3)})

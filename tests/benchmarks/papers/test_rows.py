@@ -67,7 +67,7 @@ def test_chic_row(chic_run):
     tested = [check["tested"] for check in document["checks"] if "chic:" in check["item"]]
     assert tested.count(False) >= 2  # four iterations are too few
     assert len(document["trained"]) == 2 and document["trace_digests"]
-    assert (settings.out / "X5.png").stat().st_size > 10_000
+    assert (settings.out / "X5.png").stat().st_size > 3_000
     kept = list((settings.out / "trained").iterdir())
     assert {path.name for path in kept} == {t["key"] for t in document["trained"].values()}
 
