@@ -30,10 +30,10 @@ row() {
     return
   fi
   [ "$left" -lt "$most" ] && most=$left
-  timeout "$most" "$python" -m "$@" --json "$folder/$name.json" >"$folder/$name.log" 2>&1 || status=$?
+  timeout --signal=INT --kill-after=20 "$most" "$python" -m "$@" --json "$folder/$name.json" >"$folder/$name.log" 2>&1 || status=$?
   case $status in
     0) say "$name: $((SECONDS - began)) s" ;;
-    124) say "$name: ended after $most s" ;;
+    124 | 137) say "$name: ended after $most s$([ -s "$folder/$name.json" ] && echo ', with its rows so far')" ;;
     2) if grep -q "no batch size could be measured" "$folder/$name.log"; then
          say "$name: skipped, its smallest batch would overrun, see $name.log"
        else

@@ -110,6 +110,7 @@ def throughput(
       ``peers`` with rows, best row and ratio of the best medians, or ``missing`` for those that
       are not installed or stopped, and ``stopped``: the rows at
       which the sweep of a figure ended because they would have taken longer than their budget.
+      ``interrupted`` is true where Ctrl-C ended it after the first row.
 
     Raises:
       JaxschedError: unknown system or figure, bad sizes, more devices than there are, or an
@@ -132,10 +133,16 @@ def throughput(
     with ExitStack() as stack:
         beside, result["peers"] = _peers(name, peer_python, devices, stack) if peers else ({}, [])
         sweep = Sweep(subject, repeats, steps_per_repeat, least_s, budget, beside, progress)
-        for batch in batches:
-            for figure in (*figures, *beside):
-                if figure in figures or beside[figure].batched or batch == batches[0]:
-                    sweep.measure(figure, batch)
+        try:
+            for batch in batches:
+                for figure in (*figures, *beside):
+                    if figure in figures or beside[figure].batched or batch == batches[0]:
+                        sweep.measure(figure, batch)
+        except KeyboardInterrupt:
+            if not any(sweep.rows[figure] for figure in figures):
+                raise
+            progress("interrupted; the rows so far are kept")
+            result["interrupted"] = True
     if not any(sweep.rows[figure] for figure in figures):
         raise JaxschedError("bench: no batch size could be measured")
     rows = sorted(

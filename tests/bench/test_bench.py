@@ -75,6 +75,22 @@ def test_throughput_reports_every_row(measured):
     assert measured["best"]["policy"]["figure"] == "policy"
 
 
+def test_an_interrupted_sweep_keeps_its_rows():
+    lines = []
+
+    def say(line):
+        lines.append(line)
+        if "batch 8" in line:
+            raise KeyboardInterrupt
+
+    sizes = {"batches": (4, 8), "repeats": 1, "steps_per_repeat": 16, "figures": ("environment",)}
+    found = throughput("sched2", progress=say, **sizes)
+    assert [row["batch"] for row in found["rows"]] == [4] and found["interrupted"]
+    assert lines[-1] == "interrupted; the rows so far are kept"
+    with pytest.raises(KeyboardInterrupt):
+        throughput("sched2", progress=say, **{**sizes, "batches": (8,)})
+
+
 def test_every_row_is_announced_with_what_is_expected(measured, said):
     before, after = said[::2], said[1::2]
     labels = [f"sched2 {row['figure']}, batch {row['batch']}: " for row in measured["rows"]]
