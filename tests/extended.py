@@ -219,6 +219,7 @@ EXTENDED = (
     "runs/test_policies.py::test_exports_take_the_same_words",
     "runs/test_sweep.py::test_rates_train_side_by_side",
     "serve",
+    "slurm/test_documented.py",
     "systems/test_gpu.py",
     "systems/test_make.py::test_the_environments_code_in_the_readme_runs",
     "systems/test_plain.py::test_chic_learns_from_plain_recipes",

@@ -11,6 +11,7 @@ from jaxsched.advice.capacity import Fit, smallest
 from jaxsched.advice.checks import check_log, peak_gpus
 from jaxsched.advice.owners import Names, Owners, owners_of
 from jaxsched.advice.page import render_page
+from jaxsched.advice.shadow import shadow_entries
 from jaxsched.advice.spans import HISTORY, Span, span_of
 from jaxsched.advice.trained import trained_entry
 from jaxsched.advice.what_if import (
@@ -105,6 +106,7 @@ def advise(
     policies: Sequence[str] | None = None,
     policy: Sequence[str] = (),
     checkpoint: Sequence[str] = (),
+    shadow: PathLike | None = None,
     history: float = HISTORY,
     by: str | None = None,
     names: bool = False,
@@ -129,6 +131,8 @@ def advise(
       policy: of one's own, "module:function" each, as the leaderboard takes them.
       checkpoint: trained policies, as ``jaxsched.load`` finds them; they play the log as one
         episode.
+      shadow: what ``jaxsched slurm --dry-run`` wrote of these weeks: its folder, or the file of
+        decisions; the order that its policy wanted plays the log.
       history: share of the submissions before the jobs that count.
       by: whose waits are told apart, "group" or "user"; what the log has if absent.
       names: show names of groups and users, not hashes.
@@ -156,6 +160,8 @@ def advise(
     owners = owners_of(trace, span.window.jobs, hidden, by=by)
     players, notes = _players(ready, span, policies, policy)
     players += [trained_entry(place) for place in checkpoint]
+    wanted, said = shadow_entries(Path(shadow), ready, span.window) if shadow else ([], [])
+    players, notes = [*players, *wanted], [*notes, *said]
     found = _played(players, ready, span, owners, progress)
     recorded = next((each for each in found if each.entry.recorded), None)
     reference = recorded or next((each for each in found if each.entry.name == REFERENCE), found[0])
@@ -163,7 +169,8 @@ def advise(
     rows = sorted(
         (_row(each, reference, span, owners) for each in found), key=lambda row: row["avg_wait"]
     )
-    suggested = recommended(rows)
+    shadows = [entry.name for entry in wanted]
+    suggested = recommended([row for row in rows if row["policy"] not in shadows])
     chosen = {*suggested, (near or reference).entry.name}
     fits = []
     if capacity and not cluster.kinds:
@@ -195,6 +202,7 @@ def advise(
         "reference": reference.entry.name,
         "closest": None if near is None else near.entry.name,
         "recommended": suggested,
+        "shadow": shadows,
         "rows": rows,
         "capacity": [fit.to_json() for fit in fits],
         **surroundings(),

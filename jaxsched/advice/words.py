@@ -44,10 +44,11 @@ def conclusions(document: Document) -> list[str]:
     reference = rows[document["reference"]]
     advised = sorted((rows[name] for name in document["recommended"]), key=_is_level)
     lines = [_gain(row, reference, document) for row in advised]
+    lines += [_wanted(rows[name], reference) for name in document["shadow"]]
     lines.append(_bound(reference, document))
     if document["closest"]:
         lines.append(_closest(rows[document["closest"]], reference))
-    lines += [_lost(rows[name]) for name in document["recommended"]]
+    lines += [_lost(rows[name]) for name in (*document["recommended"], *document["shadow"])]
     lines += [line for fit in document["capacity"] if (line := _fewer(fit, document))]
     lines += [f"Note: {each['text']}." for each in document["checks"] if each["warns"]]
     return lines
@@ -78,6 +79,15 @@ def _gain(row: Row, reference: Row, document: Document) -> str:
     return (
         f"{row['policy']}: mean wait {wait} in place of {before} {_of(reference)}, "
         f"{change}{lower}. {words}"
+    )
+
+
+def _wanted(row: Row, reference: Row) -> str:
+    """What the order that was logged in the shadow would have been worth."""
+    return (
+        f"{row['policy']}: in the order that the policy wanted, mean wait "
+        f"{readable_time(_wait(row))} in place of {readable_time(_wait(reference))} "
+        f"{_of(reference)}, {_change(row['over_reference']['estimate'])}."
     )
 
 

@@ -39,6 +39,15 @@ Checkpoints = Annotated[
     ),
 ]
 
+Shadow = Annotated[
+    Path | None,
+    typer.Option(
+        help="What jaxsched slurm --dry-run wrote of these weeks: its order is a row.",
+        show_default="none",
+        rich_help_panel=HEURISTICS,
+    ),
+]
+
 History = Annotated[
     float | None,
     typer.Option(
@@ -81,6 +90,7 @@ def advise(
     policies: RigidRules = None,
     policy: OwnRigidRules = None,
     checkpoint: Checkpoints = None,
+    shadow: Shadow = None,
     history: History = None,
     num_jobs: FirstJobs = None,
     format: Format = None,
@@ -107,6 +117,7 @@ def advise(
         policies=None if policies is None else policies.split(","),
         policy=tuple(policy or ()),
         checkpoint=tuple(checkpoint or ()),
+        shadow=shadow,
         history=HISTORY if history is None else history,
         by=by,
         names=names,

@@ -179,6 +179,17 @@ def _play_own(spec: str, function: Any, table: JobTable, cluster: Cluster) -> Re
             f"{spec}: returned {describe_value(found)}; accepted: a number for each of the "
             f"{len(table)} jobs, or Records"
         )
+    return by_priority(table, cluster, priority)
+
+
+def by_priority(table: JobTable, cluster: Cluster, priority: np.ndarray) -> Records:
+    """A replay in which the first in order that fits starts, and nobody is suspended.
+
+    Args:
+      table: jobs, ``n`` of them.
+      cluster: where they run.
+      priority: float64 ``[n]``, lower first; equal ones go by submission.
+    """
     rank = np.unique(priority, return_inverse=True)[1].astype(np.int64).reshape(-1)
     return replay(table.with_columns(estimate=rank + 1), cluster, _BY_ESTIMATE)
 

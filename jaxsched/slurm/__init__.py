@@ -2,5 +2,6 @@
 
 ``client`` -> Slurm's commands; ``queue`` -> their JSON as jobs; ``past`` -> the jobs that have
 ended, which forecasts need; ``orders`` -> the order that a policy wants; ``priorities`` -> the
-fewest changes that give it; ``control`` -> passes that do no harm, and what they found put back.
+fewest changes that give it; ``control`` -> passes that do no harm, and what they found put back;
+``decisions`` -> what passes in the shadow wanted, read later.
 """

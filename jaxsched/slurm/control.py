@@ -7,6 +7,7 @@ process can put it back, too.
 """
 
 import json
+import math
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,13 +15,13 @@ from typing import Any, NamedTuple
 
 from jaxsched.errors import JaxschedError, first_line
 from jaxsched.files import make_folder, write_whole
-from jaxsched.slurm import orders, priorities
+from jaxsched.slurm import decisions, orders, priorities
 from jaxsched.slurm.client import Slurm
 from jaxsched.slurm.past import Past
 from jaxsched.slurm.queue import QueuedJob, read_jobs
 
-FOUND, DECISIONS, ENDED = "found.json", "decisions.jsonl", "ended.jsonl"
-"""Files of the folder: priorities that were found, a line a pass, a line an ended job."""
+FOUND, ENDED = "found.json", "ended.jsonl"
+"""Files of the folder beside ``decisions``: priorities that were found, a line an ended job."""
 
 MOST_FAILURES = 3
 """After so many passes in a row that failed, what was found is put back until one succeeds."""
@@ -114,6 +115,7 @@ class Control:
         self._past = Past(folder / ENDED, earlier)
         self._found, self._ours = _read_found(folder / FOUND)
         self._failures = 0
+        self._scores: dict[int, float] = {}
 
     def rehearse(self) -> None:
         """Order a queue of one job, so that what has to be compiled is before a pass waits for it.
@@ -121,7 +123,7 @@ class Control:
         Raises:
           JaxschedError: the policy fails.
         """
-        self._order([_REHEARSAL], [])
+        orders.scores_of(self.settings.policy, [_REHEARSAL], [], self._past.jobs())
 
     def step(self) -> Pass:
         """One pass; what fails is in ``failure``, and changes nothing."""
@@ -164,7 +166,8 @@ class Control:
         mine = [job for job in queue if settings.partition in (None, job.partition)]
         waiting = [job for job in mine if job.waits and not self._is_theirs(job)]
         running = [job for job in mine if job.runs and job.num_gpus]
-        line = self._order(waiting, running)
+        scores = orders.scores_of(settings.policy, waiting, running, self._past.jobs())
+        line = orders.ordered(waiting, scores, now=now, longest_wait_s=settings.longest_wait_s)
         before = {job.number: job.priority for job in waiting}
         wanted = [job.number for job in line]
         new = priorities.changes(wanted, before)
@@ -184,19 +187,17 @@ class Control:
             oldest_s=float(max((now - job.submit for job in waiting), default=0)),
             seconds=time.perf_counter() - began,
         )
-        self._log(now, done, wanted, before, chosen)
+        self._log(now, done, wanted, before, chosen, self._new_scores(waiting, scores))
         return done
 
-    def _order(self, waiting: Sequence[QueuedJob], running: Sequence[QueuedJob]) -> list[QueuedJob]:
-        """The waiting jobs as the policy wants them."""
-        return orders.ordered(
-            self.settings.policy,
-            waiting,
-            running,
-            self._past.jobs(),
-            now=int(self._clock()),
-            longest_wait_s=self.settings.longest_wait_s,
-        )
+    def _new_scores(
+        self, waiting: Sequence[QueuedJob], scores: Sequence[float]
+    ) -> dict[int, float | None]:
+        """The scores that the pass before did not have; None: the last place."""
+        now = {job.number: score for job, score in zip(waiting, scores, strict=True)}
+        new = {number: score for number, score in now.items() if self._scores.get(number) != score}
+        self._scores = now
+        return {number: None if math.isinf(score) else score for number, score in new.items()}
 
     def _set(self, chosen: dict[int, int], before: dict[int, int]) -> dict[int, int]:
         """Set priorities; what was found is kept before they are."""
@@ -236,6 +237,7 @@ class Control:
         wanted: Sequence[int],
         before: dict[int, int],
         chosen: dict[int, int],
+        scores: dict[int, float | None],
     ) -> None:
         """A line with what the policy wants beside what Slurm has."""
         line = {
@@ -245,9 +247,10 @@ class Control:
             "wanted": list(wanted),
             "slurm": sorted(before, key=lambda number: -before[number]),
             "changes": chosen,
+            "scores": scores,
             **{name: getattr(done, name) for name in ("waiting", "running", "left", "seconds")},
         }
-        with (self.folder / DECISIONS).open("a", encoding="utf-8") as file:
+        with (self.folder / decisions.FILE).open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
 
 

@@ -81,19 +81,13 @@ ORDERS: Mapping[str, Score] = MappingProxyType(
 ``learned`` is its index before a job has run."""
 
 
-def ordered(
+def scores_of(
     policy: str,
     waiting: Sequence[QueuedJob],
     running: Sequence[QueuedJob],
     past: Sequence[EndedJob],
-    *,
-    now: int,
-    longest_wait_s: float,
-) -> list[QueuedJob]:
-    """The waiting jobs, first in line first.
-
-    Who has waited for ``longest_wait_s`` goes before everybody who has not, in order of submission.
-    Ties go to the earlier submission, then to the lower number.
+) -> list[float]:
+    """A policy's number for each waiting job, lower first; those of different passes compare.
 
     Raises:
       JaxschedError: an unknown policy, or scores that are no numbers.
@@ -105,6 +99,17 @@ def ordered(
     scores = ORDERS[policy](waiting, running, past)
     if len(scores) != len(waiting) or np.isnan(np.asarray(scores, np.float64)).any():
         raise JaxschedError(f"{policy}: scores are no numbers")
+    return [float(score) for score in scores]
+
+
+def ordered(
+    waiting: Sequence[QueuedJob], scores: Scores, *, now: int, longest_wait_s: float
+) -> list[QueuedJob]:
+    """The waiting jobs, first in line first.
+
+    Who has waited for ``longest_wait_s`` goes before everybody who has not, in order of submission.
+    Ties go to the earlier submission, then to the lower number.
+    """
 
     def place(pair: tuple[QueuedJob, float]) -> tuple[bool, float, int, int]:
         job, score = pair
