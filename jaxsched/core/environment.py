@@ -240,6 +240,10 @@ class Environment(ABC):
         """What entries of the observation mean, by name with ``*`` for every number; here none."""
         return {}
 
+    def largest_job(self) -> int | None:
+        """GPUs of the largest job that can ever run, where it cannot have all; else None."""
+        return None
+
     def server_gpus(self) -> tuple[int, ...]:
         """GPUs of each server of the cluster; of one pool, a single number.
 

@@ -112,9 +112,11 @@ def _pretrained(system: System, name: str) -> dict[str, Any]:
     """What the manifest of a shipped policy says of it."""
     manifest = read_manifest(saved_policies.pretrained_folder(system, name))
     environment = functions.saved_environment(system, manifest["environment"])
+    preset = manifest.get("preset")
+    note = system.recipes.notes.get(str(preset))
     return {
         "name": name,
-        "preset": manifest.get("preset"),
+        "preset": preset,
         "cluster": functions.facts(system, environment, {})["cluster"],
-        "description": list(manifest.get("variants", ())),
+        "description": list(manifest.get("variants") or ([note.purpose] if note else ())),
     }

@@ -109,7 +109,8 @@ def mapping(
     if mean_gap_s is None and load is None:
         mean_gap_s = jobs.mean_gap_s
         load = jobs.load if jobs.busy_gpus is None else jobs.busy_gpus / sum(gpus)
-    return MappingConfig.on(gpus, mean_gap_s=mean_gap_s, load=load, **jobs.mapping)
+    others = {"mean_gap_s": mean_gap_s, "load": load, "largest_job": env.largest_job()}
+    return MappingConfig.on(gpus, **others, **jobs.mapping)
 
 
 # Policies without training

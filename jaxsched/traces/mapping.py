@@ -43,6 +43,7 @@ class MappingConfig:
       load: stretch the times so that the stream offers this load to the cluster (at best
         locality); None: leave them. Not together with ``mean_gap_s``.
       model_shares: share of each model id; one model unless told.
+      largest_job: demands are capped at this as well, where no job can have all GPUs.
     """
 
     num_servers: int | None = None
@@ -53,6 +54,7 @@ class MappingConfig:
     load: float | None = None
     model_shares: tuple[float, ...] = (1.0,)
     num_gpus: int | None = None
+    largest_job: int | None = None
 
     @classmethod
     def on(cls, gpus: Sequence[int], **others: Any) -> "MappingConfig":
@@ -89,6 +91,11 @@ class MappingConfig:
             ),
             ("gpus_per_server", self.gpus_per_server >= 1, "a whole number from 1 on"),
             ("num_gpus", self.num_gpus is None or self.num_gpus >= 1, "a whole number from 1 on"),
+            (
+                "largest_job",
+                self.largest_job is None or 1 <= self.largest_job <= (self.max_gpus or 0),
+                "a whole number from 1 to the GPUs of the cluster, or none",
+            ),
             (
                 "min_duration_s",
                 1 <= self.min_duration_s <= self.max_duration_s,
@@ -185,7 +192,8 @@ class ImportSummary:
             ),
             (
                 self.jobs_capped,
-                f"{counted(self.jobs_capped, 'job')} capped at {config.max_gpus} GPUs",
+                f"{counted(self.jobs_capped, 'job')} capped at "
+                f"{config.largest_job or config.max_gpus} GPUs",
             ),
             (
                 self.jobs_lengthened,
@@ -246,7 +254,8 @@ def import_trace(
     submit = raw["submit_time"][kept] - raw["submit_time"][kept[0]]
     asked, duration = raw["num_gpus"][kept], raw["duration"][kept]
     gpus = np.maximum(rounded_up(asked), 1)
-    demand = gpus if config.max_gpus is None else np.minimum(gpus, config.max_gpus)
+    cap = config.largest_job or config.max_gpus
+    demand = gpus if cap is None else np.minimum(gpus, cap)
     clipped = _round(np.clip(duration, config.min_duration_s, config.max_duration_s))
     scale = _time_scale(submit, float(np.sum(demand * clipped)), config, raw.name)
     models = pick(generator(seed, _MODEL_BRANCH).random(len(kept)), config.model_shares)

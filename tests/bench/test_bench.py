@@ -55,6 +55,14 @@ def measured(said, tmp_path_factory):
     )
 
 
+def test_rigid_jobs_have_rows_too():
+    found = throughput("cluster", batches=(4,), repeats=1, steps_per_repeat=16)
+    assert [(row["figure"], row["batch"]) for row in found["rows"]] == [
+        ("environment", 4), ("policy", 4),
+    ]  # fmt: skip
+    assert all(row["steps_per_s"]["median"] > 0 for row in found["rows"])
+
+
 def test_throughput_reports_every_row(measured):
     rows = measured["rows"]
     assert [(row["figure"], row["batch"]) for row in rows] == [

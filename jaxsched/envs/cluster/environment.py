@@ -115,6 +115,11 @@ class ClusterJobs(Environment):
             return Cluster.of(self.servers)
         return Cluster(self.num_servers, self.gpus_per_server)
 
+    def largest_job(self) -> int | None:
+        """What one kind of servers can hold, where servers are of several sizes."""
+        largest = self.cluster.largest_job(self.locality)
+        return largest if largest < self.cluster.num_gpus else None
+
     def server_gpus(self) -> tuple[int, ...]:
         """GPUs of each server."""
         return self.cluster.server_gpus

@@ -46,6 +46,7 @@ WORDS: dict[str, tuple[Kind, str, str, bool]] = {
 }
 """Kind of each rule, what it does, what it knows, and whether no scheduler can know that."""
 BEST = ("srtf", "sjf", "f1")  # where jobs may be suspended, where not, where choices commit
+USUAL, ASKED = "jobs", "paper"  # of networks: what there is, and what benchmarks ask for
 
 
 def _in_window(env: ClusterJobs, num_jobs: int, *, window: int) -> ClusterJobs:
@@ -93,6 +94,7 @@ def _in_words(env: ClusterJobs, chosen: Mapping[str, Any]) -> dict[str, str]:
 
 def _network(env: ClusterJobs, kind: str) -> Network:
     """``jobs`` scores every job by itself, ``linear`` without hidden layers; others are flat."""
+    kind = USUAL if kind == ASKED else kind
     if kind in WIDTHS:
         hidden, wait = WIDTHS[kind]
         return JobScorer(env.window, hidden, wait, env.suspends, env.sees_run_times)
@@ -138,7 +140,7 @@ SYSTEM = system.System(
     ),
     log=system.EpisodeLog(rec.recorder, rec.summarise, recording=recording),
     options=system.Options({"window": 0}, words=_in_words),
-    networks=system.Networks(_network, _value, default="jobs"),
+    networks=system.Networks(_network, _value, default=USUAL),
     recipes=system.Recipes(PRESETS, NOTES),
     cases=system.Cases(cases.read, cases.WHOLE),
     training=system.Training(

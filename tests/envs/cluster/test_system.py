@@ -20,6 +20,7 @@ from jaxsched.systems import functions, presets
 from jaxsched.systems.stages import stages_of
 from jaxsched.trace_replay import POLICIES, Cluster, Policy, replay
 from jaxsched.trace_replay.records import summary
+from jaxsched.traces import Trace
 from jaxsched.traces import registry as traces
 from jaxsched.traces.describe import offered_load
 
@@ -165,3 +166,21 @@ def test_windows_as_rltune_takes_them():
     assert [table.digest() for table in one] == [table.digest() for table in two[:2]]
     assert one[1]["submit_time"][0] >= one[0]["submit_time"][-1], "one clock for all"
     assert set(np.unique(one[0]["num_gpus"])) <= {1, 2, 4, *range(8, 161, 8)}
+
+
+@pytest.mark.parametrize(("locality", "widest"), [("strict", 24), ("any", 32)])
+def test_jobs_of_a_log_are_capped_at_the_largest_that_can_run(locality, widest):
+    env = functions.environment(SYSTEM, servers="4x2:4,3x8", locality=locality)
+    hours = 3600.0 * np.arange(60)
+    log = Trace({
+        "submit_time": hours, "num_gpus": np.tile([1.0, 28.0, 32.0], 20),
+        "duration": np.full(60, 600.0),
+    })  # fmt: skip
+    found = resolve(log, SYSTEM, TraceOptions(num_traces=1, num_jobs=30, cut=True), env)
+    assert set(found.tables[0]["num_gpus"].tolist()) == {1, min(28, widest), widest}
+    assert f"capped at {widest} GPUs" in found.summary or locality == "any"
+    env.params(found.tables)
+
+
+def test_servers_of_one_size_hold_every_job():
+    assert functions.environment(SYSTEM).largest_job() is None
