@@ -93,7 +93,7 @@ def main() -> None:
 
     result: dict[str, Any] = {
         "system": "chic",
-        "command": shlex.join(["python", "-m", "benchmarks.chic_readings", *sys.argv[1:]]),
+        "command": "",
         **surroundings(),
         "readings": {},
         "loads": {"1.8": {"seed": TEST_SEED, "metrics": {}}},
@@ -104,6 +104,7 @@ def main() -> None:
     played = result["loads"]["1.8"]["metrics"]
     for name in (*OTHERS, *names):
         if name in played:
+            write(options.json, result)
             continue
         if name in OTHERS:
             played[name] = of_other(name)
@@ -111,9 +112,21 @@ def main() -> None:
             found, plays = trained(READINGS[name], options.updates, options.seeds)
             result["readings"][name] = found
             played[name], played[f"{name}, untrained"] = plays
-        if options.json is not None:
-            write_whole(options.json, (json.dumps(result, indent=1) + "\n").encode())
+        write(options.json, result)
         print(f"{name}: {np.mean(played[name][SHOWN]):,.1f} s", flush=True)
+
+
+def write(path: Path | None, result: dict[str, Any]) -> None:
+    """Write the file, if one is asked for, with the command that makes all that is in it."""
+    if path is None:
+        return
+    readings = result["readings"]
+    words = ["python", "-m", "benchmarks.chic_readings", "--readings", ";".join(readings)]
+    counts = {len(one["chosen"]) for one in readings.values()}
+    if len(counts) == 1:
+        words += ["--seeds", str(*counts)]
+    result["command"] = shlex.join(words)
+    write_whole(path, (json.dumps(result, indent=1) + "\n").encode())
 
 
 def test_tables() -> Any:
