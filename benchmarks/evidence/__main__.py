@@ -9,7 +9,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from benchmarks.evidence import learners, pages, pictures
+from benchmarks.evidence import learned_readings, learners, pages, pictures
 from benchmarks.evidence.systems import SYSTEMS
 from benchmarks.scripts import exit_status
 from jaxsched.errors import JaxschedError
@@ -41,6 +41,9 @@ def main() -> None:
         for number, contest in enumerate(evidence.contests, 1):
             if contest.ranked_by:
                 pictures.by_congestion(options.out / pages.picture_name(evidence, number), contest)
+        if evidence.learned_readings:
+            drawn = options.out / pages.readings_name(evidence)
+            learned_readings.draw(drawn, evidence.learned_readings)
         for number, cost in enumerate(evidence.cost, 1):
             if pages.has_curve(cost):
                 pictures.learning(options.out / pages.curve_name(evidence, number), cost.curve_file)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from benchmarks.evidence import readings
+from benchmarks.evidence import learned_readings, readings
 from benchmarks.evidence.judge import Single, Verdict, by_tenth, less_one, single, verdict
 from benchmarks.evidence.parts import (
     Contest,
@@ -64,6 +64,8 @@ def page(evidence: Evidence) -> str:
             parts.append(f"![by tenth]({picture_name(evidence, number)})")
     if evidence.readings is not None:
         parts += readings.sections(evidence.readings)
+    if evidence.learned_readings:
+        parts += learned_readings.sections(evidence.learned_readings, readings_name(evidence))
     if evidence.own:
         parts.append("## The paper's own recipe here")
         parts += [text for own in evidence.own for text in _own(evidence.system, own)]
@@ -178,6 +180,11 @@ def picture_name(evidence: Evidence, number: int) -> str:
 def curve_name(evidence: Evidence, number: int) -> str:
     """File of the learning curve of a main result."""
     return f"{evidence.system}_learning_{number}.png"
+
+
+def readings_name(evidence: Evidence) -> str:
+    """File of the learning curves of readings."""
+    return f"{evidence.system}_readings.png"
 
 
 def has_curve(cost: Cost) -> bool:

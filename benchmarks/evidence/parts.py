@@ -178,6 +178,7 @@ class Evidence:
       cost: of the main result.
       words: paragraphs: what holds, what does not, and why.
       readings: of what the paper's text leaves open.
+      learned_readings: the same, each learnt; a file of ``benchmarks.chic_readings``.
     """
 
     system: str
@@ -190,3 +191,4 @@ class Evidence:
     cost: tuple[Cost, ...] = ()
     words: tuple[str, ...] = ()
     readings: Readings | None = None
+    learned_readings: str = ""

@@ -19,6 +19,7 @@ DEFAULTS = {
     "max_decisions": 256,
     "stall_seconds": 1200.0,
     "stop_on_cond2": True,
+    "stop_on_one": False,
     "void_outside": "ends",
     "iter_scale": 100.0,
     "alloc_scale": 10.0,
@@ -101,7 +102,13 @@ class Chic:
             return True
         if not any(self.unit_fits(j, kind) for j in rows for kind in self.kinds()):
             return True
+        if self.stop_on_one and any(self.used_up(rows, k) for k in range(3)):
+            return True
         return self.stop_on_cond2 and all(self.settled(j) for j in rows)
+
+    def used_up(self, rows, k):
+        amounts = [needs(job.model, *kind)[k] for job in rows for kind in self.kinds()]
+        return min(amount for amount in amounts if amount > 0) > self.free()[k]
 
     def settled(self, job):
         if job.w < 1 or job.p < 1:

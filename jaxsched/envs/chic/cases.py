@@ -25,7 +25,7 @@ from jaxsched.systems.cases import (
 )
 from jaxsched.types import Array
 
-KEYS = ("capacity", "I", "pair", "max_decisions", "stop_on_cond2", "void_outside")
+KEYS = ("capacity", "I", "pair", "max_decisions", "stop_on_cond2", "stop_on_one", "void_outside")
 OPTIONS = {**dict(zip(KEYS, KEYS, strict=True)), "I": "window"}
 """Options of the environment by their name in a case."""
 NUMBERS = tuple(name for name in SCALARS if name != "interval")

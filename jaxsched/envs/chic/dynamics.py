@@ -7,6 +7,7 @@ is a short tuple of rows, or of one block of many (``rows.py``).
 Axes: ``I`` rows of the window. Times in seconds, of JAX's default float type.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -16,6 +17,7 @@ from jaxsched.elastic.resources import Layout, layout
 from jaxsched.envs.chic.rows import (
     FEW,
     Row,
+    any_of,
     can_train,
     count,
     empty_rows,
@@ -63,11 +65,15 @@ class Cluster(NamedTuple):
 
     def need(self, kind: str, model: Array) -> Array:
         """Packed need of one unit of a workload of that type, int32."""
-        needs = getattr(self, kind)
-        chosen = jnp.int32(needs[-1])
-        for index, value in enumerate(needs[:-1]):
-            chosen = jnp.where(model == index, value, chosen)
-        return chosen
+        return by_model(getattr(self, kind), model)
+
+
+def by_model(values: Sequence[int], model: Array) -> Array:
+    """One of a few numbers, by a workload's type; int32."""
+    chosen = jnp.int32(values[-1])
+    for index, value in enumerate(values[:-1]):
+        chosen = jnp.where(model == index, value, chosen)
+    return chosen
 
 
 def cluster_of(capacity: tuple[int, ...]) -> Cluster:
@@ -105,6 +111,30 @@ def fitting_units(state: State, cluster: Cluster, pair: bool) -> list[list[Array
         [exists(row) & cluster.layout.fits(free, cluster.need(kind, row.model)) for kind in kinds]
         for row in state.rows
     ]
+
+
+def used_up(state: State, cluster: Cluster, pair: bool) -> Array:
+    """Whether of some resource less is free than any unit of the window needs, bool.
+
+    A resource that a kind of unit does not need at all (GPUs, of a PS) is judged by the other.
+    """
+    free = cluster.layout.unpack(free_resources(state, cluster))
+    over = jnp.bool_(False)
+    for resource, amounts in enumerate(least_needs(pair).T.tolist()):
+        enough = [
+            exists(row) & (by_model(amounts, row.model) <= free[..., resource])
+            for row in state.rows
+        ]
+        over |= ~any_of(enough)
+    return over
+
+
+def least_needs(pair: bool) -> np.ndarray:
+    """The smallest amount above 0 that a unit of each type needs, int ``[M, R]``."""
+    if pair:
+        return WORKERS + SERVERS
+    needs = np.stack([WORKERS, SERVERS])
+    return np.min(np.where(needs > 0, needs, needs.max(axis=0)), axis=0)
 
 
 def look_up_speed(table: Array, row: Row) -> Array:

@@ -84,6 +84,8 @@ class Chic(Environment):
       max_decisions: in one decision phase.
       stop_on_cond2: the decision phase also ends once every workload of the window is as fast as
         it gets.
+      stop_on_one: it also ends once one resource is used up, that is less of it is free than any
+        unit of the window needs (the paper's Equation 4, "exists k").
       free_choice: outside S', the end of a decision phase, report every action as legal (the
         paper's policy may choose pointless ones); the rules do not change.
       void_outside: what void does outside S': it ``ends`` the decision phase, or is ``inert``, a
@@ -97,6 +99,7 @@ class Chic(Environment):
     pair: bool = False
     max_decisions: Annotated[int, Bounds(0, MAX_DECISIONS)] = 256
     stop_on_cond2: bool = True
+    stop_on_one: bool = False
     free_choice: bool = False
     void_outside: VoidOutside = "ends"
     max_stalls: Annotated[int, Bounds(0, 2**62)] = 10_000
@@ -229,6 +232,8 @@ class Chic(Environment):
                 exists(row) & ~dynamics.look_up_speed(params.settled, row) for row in state.rows
             ]
             over |= ~any_of(faster)
+        if self.stop_on_one:
+            over |= dynamics.used_up(state, self.cluster, self.pair)
         return over
 
     def legal(self, state: State, params: Params) -> Array:

@@ -57,8 +57,12 @@ SETTINGS = (
         {"void_outside": "inert", "pair": True, "capacity": (4, 26, 130), "max_decisions": 30},
         {"decision_seconds": 3.0},
     ),
+    Setting({"stop_on_one": True, "void_outside": "inert", "capacity": (5, 31, 150)}),
+    Setting(
+        {"stop_on_one": True, "window": 6, "capacity": (6, 60, 70), "max_decisions": 20},
+    ),
 )
-FURTHER = (0, 2, 4, 7, 8)
+FURTHER = (0, 2, 4, 7, 8, 11)
 """Slow settings: the rules of the others with other numbers."""
 PLAYED = [
     pytest.param(setting, marks=[pytest.mark.slow] * (index in FURTHER))
@@ -236,6 +240,19 @@ def test_ties_are_played():
             gaps = [abs(f - job.submit) for f in finishes for job in sim.jobs]
             close += any(0 < gap < 0.03 for gap in gaps)
     assert close >= 3
+
+
+def test_one_resource_used_up_ends_the_phase():
+    """Phases end earlier than where nothing fits: units that fit, but no resource to spare."""
+    (setting,) = [s for s in SETTINGS if "stop_on_one" in s.static and "window" not in s.static]
+    early = 0
+    for rows in tables_of(setting)[:4]:
+        sim = simulator(setting, rows)
+        for action in [0] * sim.capacity[0]:
+            sim.step(action)
+        fits = any(sim.unit_fits(job, kind) for job in sim.rows() for kind in sim.kinds())
+        early += sim.terminal() and fits
+    assert early
 
 
 # Invariants

@@ -27,7 +27,7 @@ def in_one_block():
     jax.clear_caches()
 
 
-@pytest.mark.parametrize("setting", [PLAYED[k] for k in (0, 1, 3, 4, 8)], ids=str)
+@pytest.mark.parametrize("setting", [PLAYED[k] for k in (0, 1, 3, 4, 8, 10)], ids=str)
 def test_one_block_plays_as_the_oracle_does(setting, in_one_block):
     """The independent simulator, whose plays reach everything (``test_oracle.py``)."""
     state, _ = Chic(**setting.static).reset(jax.random.key(0), params_of(setting), jnp.int32(0))
