@@ -3,7 +3,7 @@
     python -m benchmarks.rltune_windows LOG --train RUN [--round 2] [--set NAME=VALUE ...]
     python -m benchmarks.rltune_windows LOG --policy RUN [--round 2] [--on test]
 
-Windows are 256 consecutive jobs each, as ``jaxsched.envs.cluster.traces.rltune_windows`` makes them
+Windows are 256 consecutive jobs each, as ``jaxsched.envs.cluster.jobs.rltune_windows`` makes them
 of a log such as Philly's. A round is a training and windows that neither it nor any earlier round
 has played (``rounds_of``). Differences are paired, with 95 % bootstrap intervals over the windows.
 """
@@ -17,7 +17,7 @@ import numpy as np
 
 import jaxsched
 from benchmarks.scripts import exit_status, table
-from jaxsched.envs.cluster.traces import RLTUNE_JOBS, rltune_jobs, rltune_windows
+from jaxsched.envs.cluster.jobs import RLTUNE_JOBS, rltune_jobs, rltune_windows
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.results.statistics import paired_difference

@@ -28,7 +28,7 @@ from jaxsched.core.policies import greedy_scores, one_of
 from jaxsched.core.recorder import job_recorder
 from jaxsched.envs.cluster import ClusterJobs
 from jaxsched.envs.cluster.heuristics import RULES, SUSPENDING_RULES, by_scores, rule
-from jaxsched.envs.cluster.networks import ClusterValue, JobScorer
+from jaxsched.envs.cluster.learn import ClusterValue, JobScorer
 from jaxsched.leaderboard.workloads import Workload, prepare
 from jaxsched.wrappers.fixed_length import FixedLength
 

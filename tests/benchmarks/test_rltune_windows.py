@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks.rltune_windows import rounds_of
-from jaxsched.envs.cluster.traces import RLTUNE_JOBS
+from jaxsched.envs.cluster.jobs import RLTUNE_JOBS
 from jaxsched.errors import JaxschedError
 
 PHILLY_JOBS = 82240

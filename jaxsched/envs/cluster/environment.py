@@ -9,11 +9,11 @@ import jax.numpy as jnp
 
 from jaxsched.core.environment import Environment
 from jaxsched.core.recorder import NOBODY, JobEvents
-from jaxsched.envs.cluster import dynamics, suspension
-from jaxsched.envs.cluster import observation as obs
-from jaxsched.envs.cluster.dynamics import Rules, Start, State
-from jaxsched.envs.cluster.futures import resampled
-from jaxsched.envs.cluster.tables import Jobs, build_jobs
+from jaxsched.envs.cluster.rules import dynamics, suspension
+from jaxsched.envs.cluster.rules import observation as obs
+from jaxsched.envs.cluster.rules.dynamics import Rules, Start, State
+from jaxsched.envs.cluster.rules.futures import resampled
+from jaxsched.envs.cluster.rules.tables import Jobs, build_jobs
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.jobs.columns import describe_value

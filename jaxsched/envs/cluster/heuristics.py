@@ -11,10 +11,10 @@ from typing import Literal
 import jax.numpy as jnp
 
 from jaxsched.core.policies import Policy, View, no_memory
-from jaxsched.envs.cluster import dynamics
-from jaxsched.envs.cluster.dynamics import State
 from jaxsched.envs.cluster.environment import ClusterJobs
-from jaxsched.envs.cluster.suspension import chosen
+from jaxsched.envs.cluster.rules import dynamics
+from jaxsched.envs.cluster.rules.dynamics import State
+from jaxsched.envs.cluster.rules.suspension import chosen
 from jaxsched.errors import JaxschedError
 from jaxsched.trace_replay.suspension import gpu_seconds
 from jaxsched.types import Array, PRNGKey, PyTree

@@ -6,14 +6,11 @@ from functools import partial
 from typing import Any
 
 from jaxsched.core.policies import Policy
-from jaxsched.envs.cluster import cases
-from jaxsched.envs.cluster import records as rec
 from jaxsched.envs.cluster.environment import MOST_POSITIONS, ClusterJobs
 from jaxsched.envs.cluster.heuristics import COMMITTED_RULES, RULES, SUSPENDING_RULES, rule
-from jaxsched.envs.cluster.networks import WIDTHS, ClusterValue, JobScorer
-from jaxsched.envs.cluster.presets import NOTES, PRESETS
-from jaxsched.envs.cluster.recording import recording
-from jaxsched.envs.cluster.traces import LOAD, PHILLY, RUN_TIMES, WORKLOAD, with_owners
+from jaxsched.envs.cluster.jobs import LOAD, PHILLY, RUN_TIMES, WORKLOAD, with_owners
+from jaxsched.envs.cluster.learn import NOTES, PRESETS, WIDTHS, ClusterValue, JobScorer
+from jaxsched.envs.cluster.show import cases, log
 from jaxsched.systems import system
 from jaxsched.systems.parts import Kind, Network, Rule, TraceSet
 
@@ -127,7 +124,7 @@ SYSTEM = system.System(
             "preemptions",
             "finished",
         ),
-        own=rec.OWN_METRICS,
+        own=log.OWN_METRICS,
     ),
     policies={name: _rule(name, *words) for name, words in WORDS.items()},
     jobs=system.Jobs(
@@ -138,7 +135,7 @@ SYSTEM = system.System(
         mapping=RUN_TIMES,
         load=LOAD,
     ),
-    log=system.EpisodeLog(rec.recorder, rec.summarise, recording=recording),
+    log=system.EpisodeLog(log.recorder, log.summarise, recording=log.recording),
     options=system.Options({"window": 0}, words=_in_words),
     networks=system.Networks(_network, _value, default=USUAL),
     recipes=system.Recipes(PRESETS, NOTES),

@@ -16,7 +16,7 @@ from jaxsched.core.policies import greedy_scores
 from jaxsched.core.recorder import job_recorder
 from jaxsched.envs.cluster import ClusterJobs
 from jaxsched.envs.cluster.heuristics import by_scores
-from jaxsched.envs.cluster.networks import ClusterValue, JobScorer
+from jaxsched.envs.cluster.learn import ClusterValue, JobScorer
 from jaxsched.wrappers.fixed_length import FixedLength
 from tests.trace_replay.cases import random_columns
 

@@ -11,9 +11,9 @@ scopes of a job (``trace_replay.history``).
 import jax
 import jax.numpy as jnp
 
-from jaxsched.envs.cluster import dynamics
-from jaxsched.envs.cluster.dynamics import State
-from jaxsched.envs.cluster.tables import Jobs
+from jaxsched.envs.cluster.rules import dynamics
+from jaxsched.envs.cluster.rules.dynamics import State
+from jaxsched.envs.cluster.rules.tables import Jobs
 from jaxsched.ops.bootstrap import redraw_arrivals
 from jaxsched.trace_replay import history as hs
 from jaxsched.trace_replay.tables import NEVER

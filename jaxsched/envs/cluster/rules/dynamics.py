@@ -17,7 +17,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxsched.envs.cluster.tables import Jobs
+from jaxsched.envs.cluster.rules.tables import Jobs
 from jaxsched.ops.batching import select
 from jaxsched.trace_replay import history as hs
 from jaxsched.trace_replay.cluster import (

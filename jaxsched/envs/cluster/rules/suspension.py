@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 
-from jaxsched.envs.cluster import dynamics
-from jaxsched.envs.cluster.dynamics import Rules, State
-from jaxsched.envs.cluster.tables import Jobs
+from jaxsched.envs.cluster.rules import dynamics
+from jaxsched.envs.cluster.rules.dynamics import Rules, State
+from jaxsched.envs.cluster.rules.tables import Jobs
 from jaxsched.ops.ordered import ordered
 from jaxsched.trace_replay.cluster import FREE_WEIGHT
 from jaxsched.trace_replay.suspension import Contenders, Holders, cut_run, is_open, next_move

@@ -9,8 +9,8 @@ import pytest
 
 from jaxsched.core.policies import View
 from jaxsched.envs.cluster import ClusterJobs
-from jaxsched.envs.cluster.futures import ENOUGH
 from jaxsched.envs.cluster.heuristics import rule
+from jaxsched.envs.cluster.rules.futures import ENOUGH
 from jaxsched.trace_replay.suspension import Account
 from jaxsched.trace_replay.tables import NEVER
 from tests.trace_replay.cases import random_columns

@@ -10,9 +10,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxsched.envs.cluster import dynamics
-from jaxsched.envs.cluster.dynamics import Rules, State
-from jaxsched.envs.cluster.tables import Jobs
+from jaxsched.envs.cluster.rules import dynamics
+from jaxsched.envs.cluster.rules.dynamics import Rules, State
+from jaxsched.envs.cluster.rules.tables import Jobs
 from jaxsched.trace_replay import history as hs
 from jaxsched.trace_replay.cluster import largest_fit
 from jaxsched.types import Array, Feature

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from jaxsched.envs.cluster import ClusterJobs
-from jaxsched.envs.cluster.dynamics import account_of, waits
-from jaxsched.envs.cluster.suspension import decide
+from jaxsched.envs.cluster.rules.dynamics import account_of, waits
+from jaxsched.envs.cluster.rules.suspension import decide
 from jaxsched.errors import JaxschedError
 from jaxsched.trace_replay.suspension import Account
 from tests.envs.cluster.seen import seen_alike

@@ -1,0 +1,1 @@
+"""What is told of rigid jobs: episodes and golden cases."""
