@@ -83,9 +83,9 @@ def workloads() -> Iterator[Workload]:
 
 @cache
 def _traces(name: str) -> str:
-    """Module of a system's named traces: ``jobs``, a module of that folder, or ``traces``."""
+    """Module of a system's named traces: ``jobs``, or a module of that folder."""
     home = resources.files("jaxsched.envs") / name
-    places = ("traces", "jobs.traces", "jobs")
+    places = ("jobs.traces", "jobs")
     return next(x for x in places if home.joinpath(f"{x.replace('.', '/')}.py").is_file())
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from jaxsched.elastic.jobs import CHIC_JOBS, DL2_JOBS
 from jaxsched.elastic.mapping import chic_jobs, dl2_jobs
-from jaxsched.envs.chic.workload import chic_tables
+from jaxsched.envs.chic.jobs import chic_tables
 from jaxsched.envs.dl2.jobs import dl2_tables
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, digest_tables, from_records, validate

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxsched.envs.chic.rows import exists
+from jaxsched.envs.chic.rules.dynamics import exists
 from jaxsched.envs.dl2.rules import dynamics as dl2_dynamics
 from jaxsched.envs.dl2.rules import tables as dl2_tables
 from jaxsched.exports.hand_over import export_policy, load_export

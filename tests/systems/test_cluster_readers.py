@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jaxsched import traces
-from jaxsched.envs.chic.cluster_reader import ESTIMATES as CHIC
+from jaxsched.envs.chic.show.front_end import ESTIMATES as CHIC
 from jaxsched.envs.dl2.show.front_end import ESTIMATES as DL2
 from jaxsched.envs.sched2.rules import MODELS
 from jaxsched.envs.sched2.show.front_end import ESTIMATES as SCHED2

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from jaxsched.envs.chic import cases as chic
+from jaxsched.envs.chic.show import log as chic
 from jaxsched.envs.mlfs.show import cases as mlfs
 from jaxsched.envs.mlfs.show import log as mlfs_records
 from jaxsched.envs.sched2.show import log as sched2

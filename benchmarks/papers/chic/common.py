@@ -9,7 +9,7 @@ from benchmarks.papers.outcome import Check, beside, percent
 from benchmarks.papers.policies import Policies
 from benchmarks.papers.samples import Sample, below
 from benchmarks.papers.settings import Workload
-from jaxsched.envs.chic.paper import REDUCTION
+from jaxsched.envs.chic.show.paper import REDUCTION
 
 RATES = (0.9, 1.35, 1.8, 2.25, 2.7)
 QUICK_RATES = (0.9, 1.8, 2.7)

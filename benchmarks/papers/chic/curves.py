@@ -20,7 +20,7 @@ from benchmarks.papers.lab import Lab
 from benchmarks.papers.outcome import Check, Outcome, Table, beside, not_tested
 from benchmarks.papers.policies import Policies
 from benchmarks.papers.samples import first_at_most, moving_mean, rank_correlation
-from jaxsched.envs.chic.paper import (
+from jaxsched.envs.chic.show.paper import (
     CROSSING,
     SECONDS_PER_ITERATION,
 )

@@ -20,7 +20,7 @@ from benchmarks.papers.chic.common import (
 from benchmarks.papers.lab import Lab
 from benchmarks.papers.outcome import Check, Outcome, Table, beside, percent
 from benchmarks.papers.samples import Sample, below, change, difference, hundred, mean_of, plain
-from jaxsched.envs.chic.paper import (
+from jaxsched.envs.chic.show.paper import (
     LOST_AT_OTHER_RATES,
     LOST_BY_TRANSFER,
     REDUCTION,

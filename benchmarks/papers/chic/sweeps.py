@@ -8,7 +8,7 @@ from benchmarks.papers.chic.common import ACT, CHOICE, PRESETS, RATE, label, riv
 from benchmarks.papers.lab import Lab, Study
 from benchmarks.papers.outcome import Check, Outcome, Table, beside, percent
 from benchmarks.papers.samples import Sample, change, difference, mean_of, plain
-from jaxsched.envs.chic.paper import (
+from jaxsched.envs.chic.show.paper import (
     LONGER_EPISODES,
     SECONDS_SAVED_BY_WINDOW,
 )

@@ -15,7 +15,7 @@ from benchmarks.papers.outcome import Outcome, Table, beside
 from benchmarks.papers.samples import Sample, difference, mean_of, plain, sample_of
 from jaxsched.core.policies import Policy
 from jaxsched.envs.chic.intervals import OptimusIntervals, optimus
-from jaxsched.envs.chic.paper import (
+from jaxsched.envs.chic.show.paper import (
     BEST_INTERVAL,
     INFERENCE_MS,
     PAIR_TIME_OVER_OPTIMUS,

@@ -9,12 +9,19 @@ import numpy.typing as npt
 
 from jaxsched.core.environment import Environment, drawn_episode
 from jaxsched.elastic.models import CHIC_COEFFICIENTS, RESOURCES
-from jaxsched.envs.chic import dynamics
-from jaxsched.envs.chic import observation as obs
-from jaxsched.envs.chic.dynamics import Cluster, State
-from jaxsched.envs.chic.privileged_state import privileged_state
-from jaxsched.envs.chic.rows import (
+from jaxsched.envs.chic.rules import (
+    WORKERS,
+    Params,
+    build_params,
+    dynamics,
+    resampled,
+    submitted_by,
+)
+from jaxsched.envs.chic.rules import observation as obs
+from jaxsched.envs.chic.rules.dynamics import (
+    Cluster,
     Row,
+    State,
     any_of,
     can_train,
     column,
@@ -26,7 +33,7 @@ from jaxsched.envs.chic.rows import (
     shared,
     summed,
 )
-from jaxsched.envs.chic.tables import WORKERS, Params, build_params, resampled, submitted_by
+from jaxsched.envs.chic.rules.observation import privileged_state
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.ops.batching import materialise_flags_by_quotient

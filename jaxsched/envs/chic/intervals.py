@@ -1,7 +1,8 @@
 """Optimus with a fixed interval: the same cluster, seen at regular instants (section 9).
 
 All submitted workloads are scheduled, not only a window; an allocation holds for the whole
-interval, progress is continuous, arrivals wait for the next instant. Axes: ``n`` workloads.
+interval, progress is continuous, arrivals wait for the next instant. Its marginal gain of one more
+unit is section 9 of the elastic core's specification. Axes: ``n`` workloads.
 """
 
 from collections.abc import Sequence
@@ -12,19 +13,55 @@ from typing import Annotated, Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import numpy.typing as npt
 
 from jaxsched.core.environment import Environment, drawn_episode
 from jaxsched.core.policies import Policy, View, no_memory
 from jaxsched.elastic.models import CHIC_COEFFICIENTS
+from jaxsched.elastic.resources import dominant_amount
 from jaxsched.envs.chic.environment import check_capacity
-from jaxsched.envs.chic.gain import LEAST_GAIN_S, gains
-from jaxsched.envs.chic.tables import SERVERS, WORKERS, Params, build_params, submissions, unpack
+from jaxsched.envs.chic.rules import SERVERS, WORKERS, Params, build_params, submissions, unpack
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.ops.bounds import known_largest
 from jaxsched.options import Bounds, Count
 from jaxsched.types import Array, ArraySpec, PRNGKey, PyTree, TimeStep
+
+LEAST_GAIN_S = 1e-9  # units that gain no more are not given
+
+
+def gains(
+    seconds: Array,
+    capacity: tuple[int, ...],
+    model: Array,
+    left: Array,
+    workers: Array,
+    servers: Array,
+) -> Array:
+    """Seconds of remaining time saved, per amount of the dominant resource, ``[..., 2]``.
+
+    Of one more parameter server (PS), then of one more worker: in this order the first largest
+    entry is the one that Optimus takes. Minus infinity for workloads that cannot train yet.
+
+    Args:
+      seconds: per iteration, ``[M, W + 2, P + 2]``.
+      capacity: of the cluster.
+      model: int32 ``[...]``.
+      left: remaining iterations ``[...]``.
+      workers: int32 ``[...]``.
+      servers: int32 ``[...]``.
+    """
+    amounts = np.stack([dominant_amount(SERVERS, capacity), dominant_amount(WORKERS, capacity)], -1)
+    now = left * seconds[model, workers, servers]
+    more = jnp.stack(
+        [left * seconds[model, workers, servers + 1], left * seconds[model, workers + 1, servers]],
+        axis=-1,
+    )
+    holds = (workers > 0) & (servers > 0)
+    saved = jnp.where(holds[..., None], now[..., None] - more, -jnp.inf)
+    return saved / jnp.asarray(amounts)[model]
+
 
 OnBlock = Literal["stop", "skip"]
 ON_BLOCK = get_args(OnBlock)

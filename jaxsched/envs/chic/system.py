@@ -5,16 +5,14 @@ from functools import partial
 
 from jaxsched.core.policies import Policy
 from jaxsched.elastic.mapping import TYPE_SHARES, chic_jobs
-from jaxsched.envs.chic import cases, recording
-from jaxsched.envs.chic import records as rec
-from jaxsched.envs.chic.cluster_arrays import cluster_arrays
-from jaxsched.envs.chic.cluster_reader import ChicReader
 from jaxsched.envs.chic.environment import Chic
 from jaxsched.envs.chic.heuristics import baseline
 from jaxsched.envs.chic.intervals import OptimusIntervals, optimus
-from jaxsched.envs.chic.paper import claims
-from jaxsched.envs.chic.presets import DEPARTURES, FORMER_SETTINGS, NOTES, PAPER, PRESETS
-from jaxsched.envs.chic.traces import WORKLOAD
+from jaxsched.envs.chic.jobs import WORKLOAD
+from jaxsched.envs.chic.learn import DEPARTURES, FORMER_SETTINGS, NOTES, PAPER, PRESETS
+from jaxsched.envs.chic.show import log
+from jaxsched.envs.chic.show.front_end import ChicReader, cluster_arrays
+from jaxsched.envs.chic.show.paper import claims
 from jaxsched.systems import system
 from jaxsched.systems.parts import Network, Rule, TraceSet
 
@@ -77,7 +75,7 @@ SYSTEM = system.System(
             "phases",
             "finished",
         ),
-        own=rec.OWN_METRICS,
+        own=log.OWN_METRICS,
         unfinished=1e6,  # s, far beyond any that finishes
     ),
     policies={
@@ -93,11 +91,11 @@ SYSTEM = system.System(
         mapping={"model_shares": TYPE_SHARES},
         mean_gap_s=2000.0,  # 1.8 per hour
     ),
-    log=system.EpisodeLog(rec.recorder, rec.summarise, recording=recording.recording),
+    log=system.EpisodeLog(log.recorder, log.summarise, recording=log.recording),
     networks=system.Networks(_network),
     recipes=system.Recipes(PRESETS, NOTES, DEPARTURES, FORMER_SETTINGS),
     training=system.Training(planning_horizon_s=HORIZON_S, horizon_s=HORIZON_S),
     paper=system.Paper("Chic: experience-driven scheduling in machine learning clusters", claims),
-    cases=system.Cases(cases.read, cases.WHOLE, double=True),
+    cases=system.Cases(log.read, log.WHOLE, double=True),
     front_end=system.FrontEnd(ChicReader, cluster_arrays),
 )

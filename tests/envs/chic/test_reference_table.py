@@ -13,10 +13,10 @@ import pytest
 
 from jaxsched.core.evaluation import run_episodes
 from jaxsched.envs.chic import Chic, OptimusIntervals
-from jaxsched.envs.chic import records as rec
 from jaxsched.envs.chic.heuristics import baseline
 from jaxsched.envs.chic.intervals import optimus
-from jaxsched.envs.chic.workload import chic_tables
+from jaxsched.envs.chic.jobs import chic_tables
+from jaxsched.envs.chic.show import log as rec
 
 SEQUENCES = 16
 CHIC, PAIR = Chic(), Chic(pair=True)

@@ -9,10 +9,11 @@ import pytest
 
 from benchmarks.peers.simulators import chic as oracle
 from jaxsched.core.policies import View
-from jaxsched.envs.chic import Chic, rows
+from jaxsched.envs.chic import Chic
 from jaxsched.envs.chic.heuristics import baseline
+from jaxsched.envs.chic.rules import dynamics as rows
 from jaxsched.errors import JaxschedError
-from tests.envs.chic.test_oracle import PLAYED, both, play_library, to_tables
+from tests.envs.chic.rules.test_oracle import PLAYED, both, play_library, to_tables
 
 WIDE, NUM_JOBS, STEPS = 60, 110, 120
 

@@ -1,4 +1,4 @@
-"""Chic's workload: Poisson arrivals of elastic training workloads of three types.
+"""Chic's jobs and named traces: Poisson arrivals of elastic training workloads of three types.
 
 Source: Chic, evaluation; specification, section 11.
 """
@@ -12,6 +12,9 @@ from jaxsched.elastic.models import CHIC_COEFFICIENTS
 from jaxsched.errors import JaxschedError, check_counts
 from jaxsched.jobs import JobTable, validate
 from jaxsched.jobs.draws import generator
+from jaxsched.jobs.kinds import JobKind
+from jaxsched.systems.workload import Workload
+from jaxsched.traces.named import NamedTrace
 
 RATES_PER_HOUR = (0.9, 1.35, 1.8, 2.25, 2.7)
 LEAST_ITERATIONS, MOST_ITERATIONS = 100, 200
@@ -50,3 +53,26 @@ def _table(seed: int, index: int, num_jobs: int, rate_per_hour: float) -> JobTab
     columns = {"submit_time": times, "model": model, "iterations": iterations}
     name = f"chic-{rate_per_hour:g}-{seed}-{index}"
     return validate(JobTable(columns, name, schema=CHIC_JOBS))
+
+
+def _drawn(rate: float) -> NamedTrace:
+    def make(seed: int, num_traces: int, num_jobs: int) -> list[JobTable]:
+        return chic_tables(seed, num_traces, num_jobs=num_jobs, rate_per_hour=rate)
+
+    return NamedTrace(f"chic-{rate:.2f}", f"Chic workload, {rate:g} per hour", True, make, 30)
+
+
+def _mixed(seed: int, num_traces: int, num_jobs: int) -> list[JobTable]:
+    """Table ``k`` is table ``k`` of one of the rates, which take turns."""
+    share = len(RATES_PER_HOUR)
+    drawn = [
+        chic_tables(seed, num_traces, num_jobs=num_jobs, rate_per_hour=rate)
+        for rate in RATES_PER_HOUR
+    ]
+    return [drawn[index % share][index] for index in range(num_traces)]
+
+
+MIXED = NamedTrace("chic-mixed", "Chic workload, 0.9 to 2.7 per hour in turn", True, _mixed, 30)
+WORKLOAD = Workload(
+    jobs=(JobKind(CHIC_JOBS),), traces=(*(_drawn(rate) for rate in RATES_PER_HOUR), MIXED)
+)

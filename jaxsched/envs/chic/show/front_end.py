@@ -1,25 +1,29 @@
-"""Chic's cluster as a front end describes it: the workloads, oldest first, and what they have left.
+"""Chic's cluster from outside: as plain arrays, and as a front end describes it in JSON.
 
-A decision is the allocation of the coming training phase. Neither times nor what workloads held
-before matter: allocations begin anew in each phase.
+The workloads of the window, oldest first, with what they have left and are given so far. A decision
+is the allocation of the coming training phase. Neither times nor what workloads held before matter:
+allocations begin anew in each phase.
+
+Axes: ``I`` rows of the window.
 """
 
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Mapping, Sequence
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 
 from jaxsched.elastic.jobs import CHIC_JOBS
 from jaxsched.elastic.models import NAMES
-from jaxsched.envs.chic import dynamics
-from jaxsched.envs.chic.dynamics import State
 from jaxsched.envs.chic.environment import Chic
-from jaxsched.envs.chic.rows import column
-from jaxsched.envs.chic.tables import NUM_MODELS, Params, build_tables
-from jaxsched.envs.chic.workload import LEAST_ITERATIONS, MOST_ITERATIONS
+from jaxsched.envs.chic.jobs import LEAST_ITERATIONS, MOST_ITERATIONS
+from jaxsched.envs.chic.rules import NUM_MODELS, Params, build_tables, dynamics
+from jaxsched.envs.chic.rules.dynamics import Row, State, column
+from jaxsched.envs.chic.rules.observation import SCALES, observation_of
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import from_records
+from jaxsched.systems.cluster_arrays import ClusterArrays, ClusterInput
 from jaxsched.systems.cluster_estimates import (
     ESTIMATED_SCHEMA,
     Estimate,
@@ -29,7 +33,55 @@ from jaxsched.systems.cluster_estimates import (
     model_schema,
 )
 from jaxsched.systems.cluster_reader import Cluster, ClusterReader, jobs_of, name_of, shown
-from jaxsched.types import Array, TimeStep
+from jaxsched.types import Array, ArraySpec, TimeStep
+
+
+def cluster_arrays(env: Chic) -> ClusterArrays:
+    """How a cluster is told; workloads oldest first, ``present`` false behind the last."""
+
+    def of_rows(meaning: str, unit: str, dtype: type = jnp.int32) -> ClusterInput:
+        return ClusterInput(ArraySpec((env.window,), dtype), meaning, unit)
+
+    models = ", ".join(f"{i} {name}" for i, name in enumerate(NAMES[:NUM_MODELS]))
+    inputs = {
+        "present": of_rows("whether the row holds a workload", "", jnp.bool_),
+        "model": of_rows(f"its model: {models}", ""),
+        "iterations_left": of_rows("iterations left", "iterations"),
+        "workers": of_rows("workers in the coming phase so far", "tasks"),
+        "servers": of_rows("parameter servers likewise; not read by Chic-Pair", "tasks"),
+        "backlog": ClusterInput(
+            ArraySpec((), jnp.int32), "workloads that wait behind the window", "workloads"
+        ),
+        "mask": ClusterInput(
+            ArraySpec((env.action_spec(None).num_actions,), jnp.bool_),  # type: ignore[arg-type]
+            "actions that are possible, in the order of the manifest's names",
+            "",
+        ),
+    }
+    return ClusterArrays(inputs, partial(_observe, env), partial(_example, env))
+
+
+def _observe(env: Chic, arrays: Mapping[str, Array]) -> tuple[Array, Array]:
+    """Observation and mask, as of a window with these rows."""
+    names = ("model", "iterations_left", "workers", "servers")
+    told = [jnp.where(arrays["present"], arrays[name], 0) for name in names]
+    rows = (Row(jnp.arange(env.window), *told),)
+    return observation_of(rows, arrays["backlog"], SCALES, env.pair), arrays["mask"]
+
+
+def _example(env: Chic, random: np.random.Generator) -> dict[str, Any]:
+    """Some workloads, some units."""
+    rows, actions = env.window, env.action_spec(None).num_actions  # type: ignore[arg-type]
+    return {
+        "present": np.arange(rows) < random.integers(1, rows + 1),
+        "model": random.integers(0, NUM_MODELS, rows).astype(np.int32),
+        "iterations_left": random.integers(1, 400, rows).astype(np.int32),
+        "workers": random.integers(0, 9, rows).astype(np.int32),
+        "servers": random.integers(0, 9, rows).astype(np.int32),
+        "backlog": np.int32(random.integers(0, 20)),
+        "mask": np.append(random.random(actions - 1) < 0.5, True),
+    }
+
 
 MODELS = NAMES[:NUM_MODELS]
 MOST_LEFT = 2**23 - 1

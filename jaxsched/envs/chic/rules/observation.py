@@ -1,7 +1,8 @@
-"""What the agent of Chic sees (specification, section 4).
+"""What the agent of Chic sees (specification, section 4), and what a critic may see in training.
 
 Per row of the window: one-hot type, remaining iterations, workers and, but for Chic-Pair, parameter
-servers (PS); then the number of workloads waiting behind the window.
+servers (PS); then the number of workloads waiting behind the window. A critic may also see these
+workloads and those to come.
 """
 
 from collections.abc import Sequence
@@ -10,9 +11,8 @@ from typing import NamedTuple
 import jax.numpy as jnp
 
 from jaxsched.elastic.models import IDENTIFIERS, NAMES
-from jaxsched.envs.chic.dynamics import State
-from jaxsched.envs.chic.rows import Row, exists, flat, joined
-from jaxsched.envs.chic.tables import NUM_MODELS, SCALARS, Params, unpack
+from jaxsched.envs.chic.rules import NUM_MODELS, SCALARS, Params, lookup, per_table, unpack
+from jaxsched.envs.chic.rules.dynamics import Row, State, exists, flat, joined
 from jaxsched.ops.bounds import known_largest
 from jaxsched.types import Array, Feature
 
@@ -89,3 +89,27 @@ def observation_of(rows: Sequence[Row], backlog: Array, scales: Scales, pair: bo
             of_row.append(row.servers / scales.units)
         entries.append(of_row)
     return joined(flat(entries), backlog / scales.backlog).astype(jnp.float32)
+
+
+COMING = 8
+"""Workloads beyond the window that are told, one by one."""
+MOST_UNITS = 24.0
+
+
+def privileged_state(state: State, params: Params) -> Array:
+    """The rest of the state, float32 ``[1 + 2 * 8]``.
+
+    Share of the workloads that have not entered the window; and of the next eight of these the
+    time until they are submitted (units of ``time_unit``, 0 once they wait, cut at 24) and their
+    iterations (units of ``iter_scale``). Zeros where there are none.
+    """
+    jobs = params.jobs
+    count = per_table(jobs.num_jobs, state.episode)
+    index = jnp.minimum(state.entered + jnp.arange(COMING, dtype=jnp.int32), jobs.empty_row)
+    submit = lookup(jobs.submit_time, state.episode, index)
+    _, iterations = unpack(lookup(jobs.workload, state.episode, index))
+    until = jnp.clip((submit - state.time) / params.time_unit, 0.0, MOST_UNITS)
+    coming = jnp.stack([until, iterations / params.iter_scale])
+    coming = jnp.where(index < count, coming, 0.0).reshape(-1)
+    left = (count - state.entered) / jnp.maximum(count, 1)
+    return jnp.concatenate([left[None], coming]).astype(jnp.float32)

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from jaxsched.core import training
-from jaxsched.envs.chic.presets import PRESETS
+from jaxsched.envs.chic.jobs import RATES_PER_HOUR, chic_tables
+from jaxsched.envs.chic.learn import PRESETS
 from jaxsched.envs.chic.system import SYSTEM
-from jaxsched.envs.chic.workload import RATES_PER_HOUR, chic_tables
 from jaxsched.runs.overrides import override
 from jaxsched.systems.stages import budget, stages_of
 from jaxsched.traces import registry as traces

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxsched.envs.chic.tables import JobTables, sums_before, waiting_of_arrivals
+from jaxsched.envs.chic.rules import JobTables, sums_before, waiting_of_arrivals
 
 NUM_JOBS = 100_000
 

@@ -10,9 +10,9 @@ import pytest
 from jaxsched.core.evaluation import run_episodes
 from jaxsched.elastic.models import CHIC_COEFFICIENTS
 from jaxsched.envs.chic import CHIC_JOBS, Chic, OptimusIntervals
-from jaxsched.envs.chic import records as rec
 from jaxsched.envs.chic.heuristics import baseline
-from jaxsched.envs.chic.presets import PRESETS
+from jaxsched.envs.chic.learn import PRESETS
+from jaxsched.envs.chic.show import log as rec
 from jaxsched.envs.chic.system import SYSTEM
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable

@@ -12,10 +12,9 @@ import pytest
 from benchmarks.peers.simulators import chic as oracle
 from jaxsched.core.evaluation import run_episodes
 from jaxsched.envs.chic import CHIC_JOBS, Chic, OptimusIntervals
-from jaxsched.envs.chic import records as rec
-from jaxsched.envs.chic.heuristics import baseline, columns
+from jaxsched.envs.chic.heuristics import baseline, best_units, columns
 from jaxsched.envs.chic.intervals import allocate, optimus
-from jaxsched.envs.chic.search import best_units
+from jaxsched.envs.chic.show import log as rec
 from jaxsched.jobs import JobTable
 
 NUM_TABLES = 32

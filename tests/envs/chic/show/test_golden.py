@@ -11,8 +11,8 @@ import pytest
 from jaxsched.core.evaluation import run_episodes
 from jaxsched.elastic.jobs import CHIC_JOBS
 from jaxsched.envs.chic import Chic
-from jaxsched.envs.chic import records as rec
 from jaxsched.envs.chic.heuristics import baseline
+from jaxsched.envs.chic.show import log as rec
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import from_records
 from jaxsched.systems import golden, registry

@@ -12,7 +12,7 @@ actions only lengthen the trajectories.
 
 ``search`` learns one policy for all arrival rates. The cross-entropy method draws trajectories and
 repeats the best; an iteration is as noisy as the sequences it met. This recipe first learns to do
-as a rule does that sees the same window (the best static allocation, ``search.py``), then moves all
+as a rule does that sees the same window (the best static allocation, ``search``), then moves all
 weights by whole episodes of all rates (:mod:`jaxsched.algorithms.evolution`), each compared on the
 same sequences.
 """

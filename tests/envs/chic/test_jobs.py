@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from jaxsched.envs.chic.workload import RATES_PER_HOUR, chic_tables
+from jaxsched.envs.chic.jobs import RATES_PER_HOUR, chic_tables
 from jaxsched.errors import JaxschedError
 
 COLUMNS = ("submit_time", "model", "iterations")
