@@ -60,6 +60,14 @@ def test_what_changed_itself_has_room_first():
     assert turns.turn(day, changed, room_s=0.0).slow == alone.slow
 
 
+def test_a_slow_machine_has_less_room(monkeypatch):
+    usual = turns.room()
+    monkeypatch.setattr(turns, "LOOP_S", 0.1 * turns.LOOP_S)
+    assert turns.room() < usual or usual == 0
+    monkeypatch.setattr(turns, "LOOP_S", 1e-6)
+    assert turns.room() == 0
+
+
 def test_benchmarks_mirror_benchmarks():
     assert turns.mirrored("tests/benchmarks/test_pack.py") == "benchmarks/"
     assert turns.is_touched("tests/benchmarks/test_pack.py", ["benchmarks/pack.py"])

@@ -10,8 +10,10 @@ for their day are those whose own file or namesake changed.
 import ast
 import datetime
 import json
+import os
 import subprocess
 import sys
+import time
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
@@ -22,7 +24,12 @@ DAYS = 7
 HOURS = 4
 """Changes are of these last hours: CI runs after each piece of work."""
 ROOM_S = 420.0
-"""Processor seconds of a day's tests, those of touched modules included."""
+"""Processor seconds of a day's tests, those of touched modules included, unless ``$TURN_ROOM_S``
+says otherwise: CI asks this module how much there is on its machine (``room``)."""
+WALL_S, OTHERS_S, LOOP_S = 1260.0, 340.0, 0.12
+"""What a run of CI shall take (4 minutes below its limit), and, on the machine that measured
+``seconds.json``, all but the day's tests, and the loop of ``room``."""
+CORES = 2
 ALONE_S = 20.0
 """A test that takes longer has a day of its own, apart from that of its module."""
 ROOT = Path(__file__).parents[1]
@@ -150,6 +157,19 @@ def changed_lately(hours: int = HOURS) -> list[str]:
     return sorted(set(done.stdout.split("\n")) - {""})
 
 
+def room() -> float:
+    """Processor seconds that a day's tests may take here, by how fast this machine is now."""
+
+    def loop() -> float:
+        began, total = time.perf_counter(), 0
+        for k in range(5_000_000):
+            total += k % 7
+        return time.perf_counter() - began
+
+    slowness = min(loop() for _ in range(5)) / LOOP_S
+    return max(CORES * (WALL_S / slowness - OTHERS_S), 0.0)
+
+
 class Turn(NamedTuple):
     """What CI runs today, names of units.
 
@@ -204,7 +224,7 @@ def turn(day: int, changed: Sequence[str], room_s: float = ROOM_S) -> Turn:
 def today() -> Turn:
     """What CI runs today."""
     day = datetime.datetime.now(datetime.UTC).date().toordinal()
-    return turn(day, changed_lately())
+    return turn(day, changed_lately(), float(os.environ.get("TURN_ROOM_S", ROOM_S)))
 
 
 def write_table(lines: Iterable[str]) -> None:
@@ -228,7 +248,9 @@ def write_table(lines: Iterable[str]) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "--write":  # the table, from a file of a run with --seconds
+    if sys.argv[1] == "--room":
+        print(round(room()))
+    elif sys.argv[1] == "--write":  # the table, from a file of a run with --seconds
         write_table(Path(sys.argv[2]).read_text(encoding="utf-8").splitlines())
     else:  # whether some slow test of a module runs today, as an exit status
         sys.exit(not any(unit.partition("::")[0] == sys.argv[1] for unit in today().slow))
