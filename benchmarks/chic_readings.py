@@ -42,15 +42,14 @@ from typing import Any
 import jax
 import numpy as np
 
+from benchmarks.chic_recipe import INERT, NUM_VALIDATION, TEN, VALIDATION_SEED, begin, names_in
 from benchmarks.scripts import exit_status
 from jaxsched.errors import JaxschedError
 from jaxsched.files import write_whole
-from jaxsched.systems import functions, presets, registry
-from jaxsched.systems.stages import stages_of
+from jaxsched.systems import functions, registry
 
-INERT = ("env.void_outside=inert", "loop.rollout_length=6144")
 ONE = ("env.void_outside=inert", "env.stop_on_one=true", "loop.rollout_length=3072")
-ONES, TEN = ("params.p1=1", "params.p2=1"), ("learner.inner_steps=10",)
+ONES = ("params.p1=1", "params.p2=1")
 READINGS: dict[str, tuple[str, ...]] = {
     "as written": INERT,
     "void ends": (),
@@ -67,8 +66,7 @@ READINGS: dict[str, tuple[str, ...]] = {
 OURS = "pretrained"
 OTHERS = ("optimus", "search", "random", OURS)
 EVERY, PATIENCE = 10, 60  # updates: between validations, without a gain before a seed ends
-VALIDATION_SEED, TEST_SEED = 1, 5011
-NUM_VALIDATION, NUM_TEST = 30, 100
+TEST_SEED, NUM_TEST = 5011, 100
 METRICS = ("avg_jct", "max_jct", "makespan", "missed", "steps")
 SHOWN = "avg_jct"
 
@@ -85,10 +83,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.updates < EVERY or options.seeds < 1:
         raise JaxschedError(f"--updates must be at least {EVERY}, --seeds at least 1")
-    names = options.readings.split(";")
-    for name in names:
-        if name not in READINGS:
-            raise JaxschedError(f"--readings: {name!r}; accepted: {'; '.join(READINGS)}")
+    names = names_in("--readings", options.readings, READINGS)
     from jaxsched.provenance import surroundings
 
     result: dict[str, Any] = {
@@ -104,7 +99,6 @@ def main() -> None:
     played = result["loads"]["1.8"]["metrics"]
     for name in (*OTHERS, *names):
         if name in played:
-            write(options.json, result)
             continue
         if name in OTHERS:
             played[name] = of_other(name)
@@ -163,11 +157,9 @@ def trained(
     """
     from jaxsched import traces
     from jaxsched.core import training
-    from jaxsched.runs.overrides import override
 
     system, began = registry.get("chic"), time.perf_counter()
-    recipe = override(presets.preset(system, "paper"), [f"loop.num_updates={updates}", *changes])
-    (setup,) = stages_of(system, recipe, traces.get("chic-1.80", num_traces=1000))
+    recipe, setup, carry = begin(changes, updates, seeds)
 
     def plays(weights: Any, tables: Any) -> dict[str, list[list[float]]]:
         params = recipe.env.params(tables, **recipe.stages[-1].params)
@@ -178,8 +170,6 @@ def trained(
         return {metric: [one[metric].tolist() for one in found] for metric in METRICS}
 
     validation = traces.get("chic-1.80", seed=VALIDATION_SEED, num_traces=NUM_VALIDATION)
-    keys = jax.random.split(jax.random.key(0), seeds)
-    carry = training.init(setup.env, setup.learner, setup.loop, keys, setup.params_at(0.0))
     first = best = jax.tree.map(np.asarray, setup.learner.policy_params(carry.learner_state))
     least, chosen = np.full(seeds, np.inf), np.zeros(seeds, int)
     at, curve, missed = [0], [], []

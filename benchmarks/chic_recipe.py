@@ -14,17 +14,19 @@ sequences: it says what to change, not how good it is.
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
 from benchmarks.scripts import exit_status
 from jaxsched.errors import JaxschedError
-from jaxsched.systems import functions, presets
+from jaxsched.systems import functions, presets, registry
+from jaxsched.systems.parts import TrainingSetup
+from jaxsched.systems.recipe import Recipe
 from jaxsched.systems.stages import stages_of
 
 INERT = ("env.void_outside=inert", "loop.rollout_length=6144")
@@ -55,7 +57,7 @@ VARIANTS: dict[str, tuple[str, ...]] = {
 EVALUATIONS = 10
 COLOURS = 5
 TERMS = ("time", "empty rows", "first units")
-NUM_VALIDATION = 30
+VALIDATION_SEED, NUM_VALIDATION = 1, 30
 
 
 def main() -> None:
@@ -71,10 +73,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.updates < EVALUATIONS or options.seeds < 1:
         raise JaxschedError(f"--updates must be at least {EVALUATIONS}, --seeds at least 1")
-    names = options.variants.split(";")
-    for name in names:
-        if name not in VARIANTS:
-            raise JaxschedError(f"--variants: {name!r}; accepted: {'; '.join(VARIANTS)}")
+    names = names_in("--variants", options.variants, VARIANTS)
     found = {}
     for name in names:
         found[name] = variant(VARIANTS[name], options.updates, options.seeds)
@@ -85,23 +84,58 @@ def main() -> None:
         draw(options.picture, found)
 
 
+def names_in(option: str, typed: str, known: Mapping[str, Any]) -> list[str]:
+    """The names between semicolons.
+
+    Raises:
+      JaxschedError: one is not known.
+    """
+    names = typed.split(";")
+    for name in names:
+        if name not in known:
+            raise JaxschedError(f"{option}: {name!r}; accepted: {'; '.join(known)}")
+    return names
+
+
+class Begun(NamedTuple):
+    """A training of the preset ``paper`` on ``chic-1.80`` that may begin; seeds side by side."""
+
+    recipe: Recipe
+    setup: TrainingSetup
+    carry: Any
+
+
+def begin(changes: Sequence[str], updates: int, seeds: int) -> Begun:
+    """Set a training up.
+
+    Args:
+      changes: of the recipe, ``path=value`` each.
+      updates: of the training.
+      seeds: how many.
+    """
+    from jaxsched import traces
+    from jaxsched.core import training
+    from jaxsched.runs.overrides import override
+
+    system = registry.get("chic")
+    recipe = override(presets.preset(system, "paper"), [f"loop.num_updates={updates}", *changes])
+    (setup,) = stages_of(system, recipe, traces.get("chic-1.80", num_traces=1000))
+    keys = jax.random.split(jax.random.key(0), seeds)
+    carry = training.init(setup.env, setup.learner, setup.loop, keys, setup.params_at(0.0))
+    return Begun(recipe, setup, carry)
+
+
 def variant(changes: Sequence[str], updates: int, seeds: int) -> dict[str, Any]:
     """Curves of one variant: lists by evaluation of lists by seed."""
     from jaxsched import traces
     from jaxsched.core import training
-    from jaxsched.runs.overrides import override
-    from jaxsched.systems import registry
 
     system = registry.get("chic")
-    recipe = override(presets.preset(system, "paper"), [f"loop.num_updates={updates}", *changes])
-    tables = traces.get("chic-1.80", num_traces=1000)
-    validation = traces.get("chic-1.80", seed=1, num_traces=NUM_VALIDATION)
-    (setup,) = stages_of(system, recipe, tables)
+    recipe, setup, carry = begin(changes, updates, seeds)
+    validation = traces.get("chic-1.80", seed=VALIDATION_SEED, num_traces=NUM_VALIDATION)
     params = recipe.env.params(validation, **recipe.stages[-1].params)
     rule = functions.heuristic(system, "optimus", setup.play_env, len(validation[0]), {})
     optimus = functions.play(system, rule.env, rule.policy, rule.env.params(validation)).metrics
-    keys = jax.random.split(jax.random.key(0), seeds)
-    carry = training.init(setup.env, setup.learner, setup.loop, keys, setup.params_at(0.0))
     curves: dict[str, list[list[float]]] = {}
     for part in range(EVALUATIONS + 1):
         weights = setup.learner.policy_params(carry.learner_state)

@@ -114,13 +114,14 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Measure a test with what it prepares, for ``turns.py``; its own processes included."""
     file = item.config.getoption("--seconds")
+    if file is None:
+        return (yield)
     before = os.times()
     done = yield
-    if file:
-        marks = [mark for mark in ("slow", "extended") if item.get_closest_marker(mark)]
-        line = [item.nodeid, [*marks, "default"][0], sum(os.times()[:4]) - sum(before[:4])]
-        with open(file, "a", encoding="utf-8") as lines:
-            lines.write(json.dumps(line) + "\n")
+    marks = [mark for mark in ("slow", "extended") if item.get_closest_marker(mark)]
+    line = [item.nodeid, [*marks, "default"][0], sum(os.times()[:4]) - sum(before[:4])]
+    with open(file, "a", encoding="utf-8") as lines:
+        lines.write(json.dumps(line) + "\n")
     return done
 
 

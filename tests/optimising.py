@@ -11,5 +11,7 @@ def optimising() -> Iterator[None]:
 
     usual = jax.config.read("jax_disable_most_optimizations")
     jax.config.update("jax_disable_most_optimizations", False)
-    yield
-    jax.config.update("jax_disable_most_optimizations", usual)
+    try:
+        yield
+    finally:
+        jax.config.update("jax_disable_most_optimizations", usual)

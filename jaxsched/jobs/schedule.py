@@ -6,7 +6,7 @@ facts of each job, and curves over time. Axes: ``n`` pieces, ``J`` jobs, ``T`` m
 ``D`` decisions. Times are seconds from the start of the episode.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,6 +34,11 @@ class Band:
 
     name: str
     rows: int
+
+
+def server_bands(gpus: Iterable[int], word: str = "server") -> tuple[Band, ...]:
+    """A band for each server, of so many GPUs."""
+    return tuple(Band(f"{word} {number}", count) for number, count in enumerate(gpus))
 
 
 @dataclass(frozen=True)

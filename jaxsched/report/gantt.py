@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from jaxsched.jobs.lanes import runs as adjacent
-from jaxsched.jobs.schedule import Band, Line, Pieces, Schedule
+from jaxsched.jobs.schedule import Line, Pieces, Schedule, server_bands
 from jaxsched.jobs.stored_schedule import schedule_of
 from jaxsched.report.schema import Gantt
 from jaxsched.report.style import LEVELS
@@ -189,9 +189,7 @@ def shared_lines(schedules: Sequence[Schedule]) -> list[tuple[str, list[Line]]]:
 
 def schedules_of(gantt: Gantt) -> list[Schedule]:
     """Schedules of comparisons that were stored before there was a layout for all systems."""
-    bands = tuple(
-        Band(f"server {server}", gantt["gpus_per_server"]) for server in range(gantt["num_servers"])
-    )
+    bands = server_bands([gantt["gpus_per_server"]] * gantt["num_servers"])
     made = []
     for entry in gantt["panels"]:
         jobs = entry["jobs"]

@@ -7,8 +7,10 @@ policy, so that nobody has to rebuild the observation.
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 
+from jaxsched.core.environment import Environment
 from jaxsched.types import Array, ArraySpec
 
 
@@ -18,6 +20,18 @@ class ClusterInput(NamedTuple):
     spec: ArraySpec
     meaning: str
     unit: str
+
+
+def mask_input(env: Environment, order: str) -> ClusterInput:
+    """The mask, where what fits is nothing that the other arrays tell.
+
+    Args:
+      env: an environment of one choice of several.
+      order: of the actions, in words.
+    """
+    actions: Any = env.action_spec(None)
+    spec = ArraySpec((actions.num_actions,), jnp.bool_)
+    return ClusterInput(spec, f"actions that are possible{order}", "")
 
 
 class ClusterArrays(NamedTuple):

@@ -11,6 +11,7 @@ from jaxsched.core.evaluation import Recorder
 from jaxsched.core.trajectory import Clock, Moment, Trajectory, no_moment
 from jaxsched.jobs.lanes import Lanes
 from jaxsched.jobs.schedule import Band, Fact, Pieces, Schedule, by_job, most_at_once
+from jaxsched.types import Array
 
 
 class Recording(NamedTuple):
@@ -33,6 +34,13 @@ class Recording(NamedTuple):
     schedule: Callable[[Any, Any, int, Trajectory], Schedule | None]
     moment: Moment = no_moment
     clock: Clock | None = None
+
+
+def time_of(env: Any, state: Any) -> Array:
+    """The clock of environments whose states have a ``time`` in seconds."""
+    del env
+    seconds: Array = state.time
+    return seconds
 
 
 def running_jobs(env: Any, params: Any, episode: int, trajectory: Trajectory) -> Schedule | None:

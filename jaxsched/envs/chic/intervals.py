@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import inf
-from typing import Annotated, Literal, NamedTuple, get_args
+from typing import Annotated, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -64,7 +64,6 @@ def gains(
 
 
 OnBlock = Literal["stop", "skip"]
-ON_BLOCK = get_args(OnBlock)
 SLACK = 1e-9  # share of the interval by which a finish may lie behind it
 
 

@@ -23,7 +23,7 @@ from jaxsched.envs.chic.rules.dynamics import Row, State, column
 from jaxsched.envs.chic.rules.observation import SCALES, observation_of
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import from_records
-from jaxsched.systems.cluster_arrays import ClusterArrays, ClusterInput
+from jaxsched.systems.cluster_arrays import ClusterArrays, ClusterInput, mask_input
 from jaxsched.systems.cluster_estimates import (
     ESTIMATED_SCHEMA,
     Estimate,
@@ -52,11 +52,7 @@ def cluster_arrays(env: Chic) -> ClusterArrays:
         "backlog": ClusterInput(
             ArraySpec((), jnp.int32), "workloads that wait behind the window", "workloads"
         ),
-        "mask": ClusterInput(
-            ArraySpec((env.action_spec(None).num_actions,), jnp.bool_),  # type: ignore[arg-type]
-            "actions that are possible, in the order of the manifest's names",
-            "",
-        ),
+        "mask": mask_input(env, ", in the order of the manifest's names"),
     }
     return ClusterArrays(inputs, partial(_observe, env), partial(_example, env))
 

@@ -48,7 +48,7 @@ from jaxsched.systems.cases import (
     rows_of,
     shared_length,
 )
-from jaxsched.systems.recording import Recording
+from jaxsched.systems.recording import Recording, time_of
 from jaxsched.types import Array, TimeStep
 
 NEVER = -1.0
@@ -222,7 +222,7 @@ class Moment(NamedTuple):
 @cache
 def recording(env: Chic | OptimusIntervals) -> Recording:
     """How episodes of ``env``, of either view, are recorded."""
-    clock = None if isinstance(env, OptimusIntervals) else _clock
+    clock = None if isinstance(env, OptimusIntervals) else time_of
     return Recording(env, recorder(env), _schedule, _moment, clock)
 
 
@@ -255,12 +255,6 @@ def _moment(env: Chic | OptimusIntervals, step: Step, params: Params) -> Moment:
         until=jnp.broadcast_to(told.ended, told.trains.shape),
         finishes=told.finishes,
     )
-
-
-def _clock(env: Chic, state: Any) -> Array:
-    del env
-    seconds: Array = state.time
-    return seconds
 
 
 def _schedule(

@@ -17,8 +17,8 @@ from jaxsched.envs.cluster.environment import ClusterJobs, Params
 from jaxsched.jobs import metrics
 from jaxsched.jobs.lanes import runs
 from jaxsched.jobs.metrics import Metric
-from jaxsched.jobs.schedule import Band, Fact, Pieces, Schedule, usual_lines
-from jaxsched.systems.recording import Recording, running_jobs
+from jaxsched.jobs.schedule import Fact, Pieces, Schedule, server_bands, usual_lines
+from jaxsched.systems.recording import Recording, running_jobs, time_of
 from jaxsched.types import Array, TimeStep
 
 BRIEF_S = 10  # shorter jobs count as so long in the bounded slowdown
@@ -108,7 +108,7 @@ class Moment(NamedTuple):
 @cache
 def recording(env: ClusterJobs) -> Recording:
     """How episodes of ``env`` are recorded."""
-    return Recording(env, recorder(env), _schedule, _moment, _clock)
+    return Recording(env, recorder(env), _schedule, _moment, time_of)
 
 
 def _moment(env: ClusterJobs, step: Step, params: Params) -> Moment:
@@ -118,12 +118,6 @@ def _moment(env: ClusterJobs, step: Step, params: Params) -> Moment:
         events = step.timestep.metrics
         time = jnp.where(events.started == NOBODY, time, events.of_started["start"])
     return Moment(time, after.job.T, after.free_from.T)
-
-
-def _clock(env: ClusterJobs, state: Any) -> Array:
-    del env
-    seconds: Array = state.time
-    return seconds
 
 
 def _schedule(
@@ -154,7 +148,7 @@ def _schedule(
         policy="",
         episode="",
         unit="GPU",
-        bands=tuple(Band(f"server {s}", gpus) for s, gpus in enumerate(env.server_gpus())),
+        bands=server_bands(env.server_gpus()),
         pieces=pieces,
         submit=submit,
         start=start,

@@ -21,8 +21,8 @@ from jaxsched.envs.das.rules.tables import DURATION, GPUS, INSTANCES, NUM_GPUS, 
 from jaxsched.jobs import metrics
 from jaxsched.jobs.lanes import Lanes
 from jaxsched.jobs.metrics import Metric
-from jaxsched.jobs.schedule import Band, Fact, Line, Pieces, Schedule, steps, usual_lines
-from jaxsched.systems.recording import Recording
+from jaxsched.jobs.schedule import Fact, Line, Pieces, Schedule, server_bands, steps, usual_lines
+from jaxsched.systems.recording import Recording, time_of
 from jaxsched.types import Array, TimeStep
 
 NEVER = -1
@@ -192,13 +192,7 @@ class Gangs(NamedTuple):
 @cache
 def recording(env: DAS) -> Recording:
     """How episodes of ``env`` are recorded."""
-    return Recording(env, recorder(env, machines=True), _schedule, clock=_clock)
-
-
-def _clock(env: DAS, state: Any) -> Array:
-    del env
-    seconds: Array = state.time
-    return seconds
+    return Recording(env, recorder(env, machines=True), _schedule, clock=time_of)
 
 
 def _schedule(env: DAS, params: Params, episode: int, trajectory: Trajectory) -> Schedule:
@@ -222,7 +216,7 @@ def _schedule(env: DAS, params: Params, episode: int, trajectory: Trajectory) ->
         policy="",
         episode="",
         unit="GPU",
-        bands=tuple(Band(f"machine {m}", env.gpus_per_server) for m in range(env.num_servers)),
+        bands=server_bands([env.gpus_per_server] * env.num_servers, "machine"),
         pieces=pieces,
         submit=submit,
         start=start,

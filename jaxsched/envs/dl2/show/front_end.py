@@ -25,7 +25,7 @@ from jaxsched.envs.dl2.rules.turns import rows_of
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import from_records
 from jaxsched.ops import bit_sets
-from jaxsched.systems.cluster_arrays import ClusterArrays, ClusterInput
+from jaxsched.systems.cluster_arrays import ClusterArrays, ClusterInput, mask_input
 from jaxsched.systems.cluster_estimates import (
     ESTIMATED_SCHEMA,
     Estimate,
@@ -61,11 +61,7 @@ def cluster_arrays(env: DL2) -> ClusterArrays:
         "epochs_left": of_rows("remaining epochs by the estimate", "epochs", jnp.float32),
         "workers": of_rows("workers in this slot so far", "tasks"),
         "ps": of_rows("parameter servers in this slot so far", "tasks"),
-        "mask": ClusterInput(
-            ArraySpec((env.action_spec(None).num_actions,), jnp.bool_),  # type: ignore[arg-type]
-            "actions that are possible: worker, PS, both of row 0, of row 1, ..., then none",
-            "",
-        ),
+        "mask": mask_input(env, ": worker, PS, both of row 0, of row 1, ..., then none"),
     }
     return ClusterArrays(inputs, partial(_observe, env), partial(_example, env))
 

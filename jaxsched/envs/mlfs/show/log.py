@@ -24,7 +24,6 @@ from jaxsched.jobs.lanes import shared_rows
 from jaxsched.jobs.metrics import Metric
 from jaxsched.jobs.schedule import (
     NEVER,
-    Band,
     Fact,
     Line,
     Marks,
@@ -32,6 +31,7 @@ from jaxsched.jobs.schedule import (
     Schedule,
     by_job,
     counted,
+    server_bands,
     steps,
 )
 from jaxsched.systems.recording import Recording
@@ -317,7 +317,7 @@ def _schedule(env: MLFS, params: Params, episode: int, trajectory: Trajectory) -
         policy="",
         episode="",
         unit="GPU",
-        bands=tuple(Band(f"server {s}", count) for s, count in enumerate(gpus.tolist())),
+        bands=server_bands(gpus.tolist()),
         pieces=Pieces.of(entries),
         submit=submit,
         start=start,

@@ -23,7 +23,7 @@ from jaxsched.errors import JaxschedError
 from jaxsched.jobs import from_records, metrics
 from jaxsched.jobs.lanes import runs
 from jaxsched.jobs.metrics import Metric
-from jaxsched.jobs.schedule import Band, Fact, Line, Pieces, Schedule, steps, usual_lines
+from jaxsched.jobs.schedule import Fact, Line, Pieces, Schedule, server_bands, steps, usual_lines
 from jaxsched.systems.cases import (
     Episode,
     actions_of,
@@ -35,7 +35,7 @@ from jaxsched.systems.cases import (
     whole_moment,
 )
 from jaxsched.systems.figures import Curve, Figures, MetricGroup
-from jaxsched.systems.recording import Recording
+from jaxsched.systems.recording import Recording, time_of
 from jaxsched.types import Array, TimeStep
 
 OWN_METRICS = {
@@ -213,13 +213,7 @@ FIGURES = Figures(
 @cache
 def recording(env: Sched2) -> Recording:
     """How episodes of ``env`` are recorded."""
-    return Recording(env, recorder(env), _schedule, clock=_clock)
-
-
-def _clock(env: Sched2, state: Any) -> Array:
-    del env
-    seconds: Array = state.time
-    return seconds
+    return Recording(env, recorder(env), _schedule, clock=time_of)
 
 
 def _schedule(env: Sched2, params: Params, episode: int, trajectory: Trajectory) -> Schedule:
@@ -250,7 +244,7 @@ def _schedule(env: Sched2, params: Params, episode: int, trajectory: Trajectory)
         policy="",
         episode="",
         unit="GPU",
-        bands=tuple(Band(f"server {s}", env.gpus_per_server) for s in range(env.num_servers)),
+        bands=server_bands([env.gpus_per_server] * env.num_servers),
         pieces=pieces,
         submit=submit.astype(np.float64),
         start=start,

@@ -51,7 +51,6 @@ _PIECE = 1 << 20  # letters read at a time
 _CANONICAL = {name.lower(): name for name in (*USED, *TEXTS, *OTHERS)}
 _SEPARATOR = re.compile(r'\bJobID(?:Raw)?\b"?([^A-Za-z0-9_"\n\r]+)(?=["A-Za-z])', re.IGNORECASE)
 _SEPARATOR_BEFORE = re.compile(r'(?<=["A-Za-z])([^A-Za-z0-9_"\n\r]+)"?JobID(?:Raw)?\b', re.I)
-_DASHES = re.compile(r"[- ]*--[- ]*", re.ASCII)
 _RESOURCE = re.compile(r"\s*(?:[a-z]+(?:/[^=,]*)?=|gres[:/]|gpu\b|per_node:)", re.IGNORECASE)
 
 
