@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 SCRIPTS = sorted((ROOT / "examples" / "from_python").glob("*.py"))
 ALONE = [*SCRIPTS, ROOT / "examples" / "train_sched2.py"]
 NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
-QUICK = ("own_policy", "look", "with_gymnasium")
+QUICK = ("own_policy", "look", "with_gymnasium", "larger_cluster")
 """Extended; the others train for a minute and are slow. Their calls are in test_front_door.py."""
 SUITES = ("XLA_FLAGS", "JAX_DISABLE_MOST_OPTIMIZATIONS")
 """How the suite compiles; the scripts are run as users run them."""

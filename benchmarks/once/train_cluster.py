@@ -1,8 +1,8 @@
 """Train one policy of rigid jobs on a small cluster and play it on a larger one.
 
-    python examples/train_cluster.py [--updates 60] [--seed 0] [--more 136]
-    python examples/train_cluster.py --branch [--updates 40]
-    python examples/train_cluster.py --suspend [--restart 300] [--updates 20]
+    python -m benchmarks.once.train_cluster [--updates 60] [--seed 0] [--more 136]
+    python -m benchmarks.once.train_cluster --branch [--updates 40]
+    python -m benchmarks.once.train_cluster --suspend [--restart 300] [--updates 20]
 
 The workload is a generated trace of the leaderboard, stretched to a load of 0.9. Prints mean job
 completion times (h) of tables that were not trained on, with the rules of the replay engine beside.
@@ -24,7 +24,7 @@ from jaxsched.algorithms.ppo import ppo
 from jaxsched.algorithms.ppo_settings import PPOConfig
 from jaxsched.core import training
 from jaxsched.core.evaluation import run_episodes
-from jaxsched.core.policies import greedy_scores, one_of
+from jaxsched.core.policies import Policy, greedy_scores, one_of
 from jaxsched.core.recorder import job_recorder
 from jaxsched.envs.cluster import ClusterJobs
 from jaxsched.envs.cluster.heuristics import RULES, SUSPENDING_RULES, by_scores, rule
@@ -45,7 +45,7 @@ def pieces(num_servers: int, length: int, count: int) -> list:
     return [table.window(k * length, length) for k in range(count)]
 
 
-def hours(env: ClusterJobs, params: Any, policy, weights=()) -> float:
+def hours(env: ClusterJobs, params: Any, policy: Policy, weights: Any = ()) -> float:
     """Mean job completion time over the tables."""
     episodes, key = jnp.arange(env.num_episodes(params)), jax.random.key(0)
     played = run_episodes(env, policy, job_recorder(env), params, episodes, key, weights)
@@ -148,7 +148,7 @@ def main() -> None:
     weights = learner.policy_params(carry.learner_state)
 
     large = ClusterJobs(num_servers=larger, window=window * larger, **rules_of_game)
-    rules = {name: order for name, (order, mode) in RULES.items() if mode == "skip"}
+    rules: dict[str, Any] = {name: order for name, (order, mode) in RULES.items() if mode == "skip"}
     if given.suspend:
         rules |= {name: name for name in SUSPENDING_RULES if name != "spot"}  # no priorities here
     if given.more:
@@ -158,7 +158,8 @@ def main() -> None:
     for env, held_out in ((small, tables[given.train :]), other):
         print(f"{env.num_servers} servers, {len(held_out)} tables of {len(held_out[0])} jobs")
         params, play = env.params(held_out, **costs), by_scores if env.suspends else greedy_scores
-        learned = play("learned", scorer(env).apply)
+        score: Any = scorer(env).apply
+        learned = play("learned", score)
         print(f"  learned    {hours(env, params, learned, weights):8.3f}")
         any_rule = one_of(tuple(rule(env, order) for order in rules.values()))  # compiled once
         for number, name in enumerate(rules):

@@ -1,12 +1,13 @@
-"""The example that trains a policy on a small cluster and plays it on a larger one."""
+"""The script that trains a policy on a small cluster and plays it on a larger one."""
 
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from tests.example_system import EXAMPLES
+ROOT = Path(__file__).parents[2]
 
 SMALL = ("--servers", "2", "--times", "2", "--jobs", "40", "--train", "4", "--test", "4")
 
@@ -17,14 +18,14 @@ SMALL = ("--servers", "2", "--times", "2", "--jobs", "40", "--train", "4", "--te
     [((), 3), (("--branch",), 3), (("--suspend", "--restart", "300"), 5)],
     ids=("starts", "branches", "suspends"),
 )
-def test_the_example_plays_one_policy_on_two_clusters(options, shown):
-    command = [sys.executable, str(EXAMPLES / "train_cluster.py"), "--updates", "1", *options]
+def test_it_plays_one_policy_on_two_clusters(options, shown):
+    command = [sys.executable, "-m", "benchmarks.once.train_cluster", "--updates", "1", *options]
     found = subprocess.run(
         [*command, *SMALL],
         capture_output=True,
         text=True,
         timeout=400,
-        env={**os.environ, "PYTHONPATH": str(EXAMPLES.parent)},
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
     assert found.returncode == 0, found.stderr
     rows = [line.split() for line in found.stdout.splitlines()]
