@@ -81,12 +81,15 @@ def test_times_to_a_score_are_compared_by_their_medians(tmp_path):
 
 def test_estimates_stand_beside_what_was_measured(tmp_path, monkeypatch, capsys):
     row = {"system": "chic", "program": "environment", "batch": 8, "steps": 8, "estimate_us": 2.0}
+    row |= {"figure": "environment", "lowering": "lanes"}
     update = {**row, "program": "training", "preset": "gpu-ppo"}
     estimates = tmp_path / "estimates.json"
     estimates.write_text(json.dumps({"kind": "kernels", "rows": [row, update]}))
     folder = tmp_path / "measured"
     folder.mkdir()
-    rows = [{"figure": "environment", "batch": 8, "steps_per_s": {"median": 1e6}}]
+    named = {"figure": "environment", "batch": 8, "devices": 1, "lowering": "lanes"}
+    rows = [{**named, "steps_per_s": {"median": 1e6}}]
+    rows.append({**rows[0], "lowering": "vmap"})  # not compiled
     measured = {"system": "chic", "kind": "throughput", "rows": rows}
     (folder / "chic_throughput.json").write_text(json.dumps(measured))
     assert run(monkeypatch, estimates, folder) == 0
