@@ -13,12 +13,13 @@ inner loop are worth a look: each round makes them.
 
 ``--target h100`` compiles for an H100 that need not be there (``benchmarks/absent_gpu.py``), also
 the same loop with the paper's network (``policy``) and an update of the recipe ``gpu-ppo``
-(``training``); small systems' loops also by ``vmap``, as a GPU ran them before there was another
-way (``environment-vmap``), and Chic's with all steps as one kernel (``environment-kernel``). A loop whose bound only the device knows (``open_loops``) asks the host in each
-round. ``estimate_us`` is what the kernels would take at 2 us each, their bytes at the full speed of
-the memory, every open loop taking one round: no measurement. ``compile_s`` is processor time. With
-``--check`` it is an error if kernels, open loops or this time have grown by more than a tenth over
-a file's. ``--table`` prints a file in Markdown, beside what was measured at the same sizes.
+(``training``); loops written over lanes also by ``vmap`` (``environment-vmap``), and Chic's
+with all steps as one kernel (``environment-kernel``). A loop whose bound only the device knows
+(``open_loops``) asks the host in each round. ``estimate_us`` is what the kernels would take at 2 us
+each, their bytes at the full speed of the memory, every open loop taking one round: no measurement.
+``compile_s`` is processor time. With ``--check`` it is an error if kernels, open loops or this time
+have grown by more than a tenth over a file's. ``--table`` prints a file in Markdown, beside what
+was measured at the same sizes.
 """
 
 import argparse

@@ -103,7 +103,7 @@ def test_the_gpu_script_names_what_it_skips(tmp_path):
     script = ROOT / "benchmarks" / "gpu.sh"
     subprocess.run([script, tmp_path], env=settings, check=True, capture_output=True)
     lines = (tmp_path / "summary.txt").read_text().splitlines()
-    assert sum("skipped" in line for line in lines) == len(lines) - 1 == 14
+    assert sum("skipped" in line for line in lines) == len(lines) - 1 == 15
     assert not list(tmp_path.glob("*.json"))
 
 
@@ -113,7 +113,8 @@ def test_the_gpu_script_measures_every_row(tmp_path, monkeypatch):
     settings = {"BUDGET_S": "500", "SIZES": "tiny", "SYSTEMS": "chic", "PYTHON": sys.executable}
     script = ROOT / "benchmarks" / "gpu.sh"
     subprocess.run([script, tmp_path], env=os.environ | settings, check=True, capture_output=True)
-    rows = ("throughput", "gpu_training", "training", "gpu_training_float32", "scaling", "cost")
+    rows = ("throughput", "throughput_vmap", "throughput_kernel", "gpu_training", "training")
+    rows += ("gpu_training_float32", "scaling", "cost")
     rows = ["device_check", *(f"chic_{name}" for name in rows)]
     lines = (tmp_path / "summary.txt").read_text().splitlines()
     assert [line.split(":")[0] for line in lines] == [*rows, "all"]
