@@ -89,7 +89,7 @@ def test_equals_vmap(name, traced):
         assert one.dtype == other.dtype
         assert one.shape == other.shape
         if jnp.issubdtype(one.dtype, jnp.floating):
-            np.testing.assert_allclose(one, other, rtol=1e-6)
+            np.testing.assert_allclose(one, other, rtol=1e-5)
         else:
             np.testing.assert_array_equal(one, other)
 
