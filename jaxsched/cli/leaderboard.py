@@ -62,8 +62,17 @@ MoreTraces = Annotated[
 Cluster = Annotated[
     str | None,
     typer.Option(
-        help="The cluster, servers x GPUs of each, such as 40x8 or 16x2,20x8.",
+        help="The cluster, servers x GPUs of each, such as 40x8, 16x2,20x8 or 4x8@v100,8x8@k80.",
         show_default="as large as --load asks for",
+        rich_help_panel=TRACES,
+    ),
+]
+
+Speeds = Annotated[
+    str | None,
+    typer.Option(
+        help="How fast types of jobs run on types of GPUs: gavel, or a table of your own.",
+        show_default="as job tables say",
         rich_help_panel=TRACES,
     ),
 ]
@@ -163,6 +172,7 @@ def leaderboard(
     timezone: Timezone = None,
     num_jobs: FirstJobs = None,
     servers: Cluster = None,
+    speeds: Speeds = None,
     load: BoardLoad = None,
     loads: FurtherLoads = None,
     seed: FirstSeed = 0,
@@ -207,6 +217,7 @@ def leaderboard(
         servers=None if servers is None else read_servers(servers, mixed=True),
         reading=tuple((name, value) for name, value in reading.items() if value is not None),
         loads=swept,
+        speeds=speeds,
     )
     choice = plays.Choice(
         policies=None if policies is None else tuple(policies.split(",")),

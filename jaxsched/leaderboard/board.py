@@ -34,6 +34,7 @@ from jaxsched.leaderboard.workloads import Prepared
 from jaxsched.results.statistics import Interval
 from jaxsched.trace_replay import Records
 from jaxsched.trace_replay.bounds import LowerBounds, lower_bounds, pooled, relaxed_widths
+from jaxsched.trace_replay.gpu_types import shortest_run_times
 from jaxsched.trace_replay.policies import Locality
 
 REFERENCE = "fifo-skip"
@@ -281,10 +282,12 @@ def _measures(
 ) -> tuple[Window, dict[Locality, LowerBounds]]:
     """The window of a draw and the bounds of the jobs in it; equal ones are found once.
 
-    Where servers differ, bounds are those of one pool of all GPUs, which any schedule keeps.
+    Where servers differ, bounds are those of one pool of all GPUs, which any schedule keeps; where
+    GPUs have types, of GPUs on which every job runs as fast as on its fastest.
     """
     window = window_of(prepared.table)
     jobs = prepared.table.window(window.first, window.stop - window.first)
+    shortest = shortest_run_times(jobs, prepared.cluster)
     cluster = pooled(prepared.cluster)
     found: dict[Locality, LowerBounds] = {}
     choices: dict[Locality, list[Any]] = {}
@@ -296,7 +299,7 @@ def _measures(
         found[kind] = lower_bounds(
             jobs["submit_time"],
             jobs["num_gpus"],
-            jobs["duration"],
+            shortest,
             num_servers=cluster.num_servers,
             gpus_per_server=cluster.gpus_per_server,
             locality=kind,

@@ -41,6 +41,7 @@ def workloads_of(
     servers: Servers | None = None,
     reading: Reading = (),
     loads: Sequence[float] = (),
+    speeds: str | None = None,
 ) -> list[Workload]:
     """The workloads asked for; by default the generated ones and those whose files are there.
 
@@ -52,6 +53,7 @@ def workloads_of(
       servers: the cluster; None: as large as the load asks for.
       reading: options of reading the files, name and value each.
       loads: of the sweep, to be checked.
+      speeds: of types of jobs on types of GPUs, a file or ``gavel``.
 
     Raises:
       JaxschedError: an unknown name, a load that cannot be played, or options of reading without a
@@ -66,7 +68,7 @@ def workloads_of(
     known = [*WORKLOADS, *BY_NAME_ONLY]
     chosen = _chosen(data, names, own, known)
     sized = {} if servers is None else servers._asdict()
-    return [workload._replace(load=board, **sized) for workload in chosen]
+    return [workload._replace(load=board, speeds=speeds, **sized) for workload in chosen]
 
 
 def _chosen(

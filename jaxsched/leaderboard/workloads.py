@@ -5,18 +5,22 @@ they were submitted, or, where a load is asked for, the time between submissions
 give it; so it is for the other loads of a sweep.
 """
 
+import hashlib
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from jaxsched.arguments import argument
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.jobs.servers import Kind
 from jaxsched.leaderboard.sources import Drawn, Log, of_trace, read
 from jaxsched.trace_replay import Cluster
+from jaxsched.trace_replay.speeds import read_speeds, with_speeds
 from jaxsched.trace_replay.tables import groups_of
 from jaxsched.traces.clusters import names
 from jaxsched.traces.trace import Trace
@@ -39,7 +43,9 @@ class Workload(NamedTuple):
       longest_days: jobs that run longer are left out: services that hold their GPUs for good, which
         are as good as no part of the cluster.
       gpus_per_server: GPUs of a server; where they differ, of the largest.
-      kinds: servers by their size, where they differ and are given.
+      kinds: servers by their size and type, where they differ and are given.
+      speeds: where GPUs have types, how fast jobs run on each (``speeds.read_speeds``); None: jobs
+        say it themselves.
       reading: options of ``jaxsched.traces.load``, name and value each.
       own: whether it is somebody's own log, beside whose record policies are compared.
     """
@@ -55,6 +61,7 @@ class Workload(NamedTuple):
     reading: tuple[tuple[str, Any], ...] = ()
     own: bool = False
     kinds: tuple[Kind, ...] = ()
+    speeds: str | None = None
 
     @property
     def is_generated(self) -> bool:
@@ -87,7 +94,7 @@ class Prepared(NamedTuple):
       table: its jobs, with a ``group`` column where they have owners.
       cluster: the cluster.
       load: the load that results, between first and last submission.
-      digest: of the trace that it was made of.
+      digest: of the trace that it was made of, and of the jobs where they were given speeds.
       notes: what was changed, one sentence each.
       log: what else is known of the jobs, row by row.
       recorded: whether the log's own starts and ends can stand beside policies: it is somebody's
@@ -224,6 +231,11 @@ def _check(workload: Workload, num_jobs: int | None) -> None:
         raise JaxschedError(
             f"workload '{workload.name}': load is {load:g}; accepted: a number above 0"
         )
+    if workload.speeds is not None and not any(kind.gpu_type for kind in workload.kinds):
+        raise JaxschedError(
+            f"{argument('speeds')} goes with {argument('servers')} that have types of GPUs; "
+            "accepted: such as 4x8@v100,8x8@k80"
+        )
     if num_jobs is not None and num_jobs < 2:
         raise JaxschedError(f"num_jobs is {num_jobs}; accepted: two or more, or none for all")
 
@@ -270,7 +282,7 @@ def _on_cluster(workload: Workload, jobs: Sequence[Drawn]) -> list[Prepared]:
         busy = sum(_work(draw.table) for draw in jobs) / span
         servers = max(1, math.ceil(busy / load / workload.gpus_per_server))
     cluster = Cluster(servers, workload.gpus_per_server, workload.kinds)
-    capped = [_capped(draw, cluster) for draw in jobs]
+    capped = [_with_speeds(workload, _capped(draw, cluster), cluster) for draw in jobs]
     if workload.num_servers is None or load is None:
         found = [_prepared(workload, draw, cluster) for draw in capped]
         return found if load is not None else [_told(each) for each in found]
@@ -292,6 +304,17 @@ def _capped(draw: Drawn, cluster: Cluster) -> Drawn:
     table = draw.table.with_columns(num_gpus=np.minimum(gpus, most))
     note = f"{count} jobs capped at {most} GPUs"
     return draw._replace(table=table, notes=(*draw.notes, note))
+
+
+def _with_speeds(workload: Workload, draw: Drawn, cluster: Cluster) -> Drawn:
+    """A draw whose jobs have a speed on each type of GPU, where that is told by types of jobs."""
+    if workload.speeds is None:
+        return draw
+    bare = replace(draw.table, notes=())
+    speeds = read_speeds(workload.speeds)
+    table = with_speeds(bare, speeds, cluster.gpu_types, draw.log.job_type)
+    both = hashlib.sha256(f"{draw.digest} {table.digest()}".encode()).hexdigest()
+    return draw._replace(table=table, digest=both, notes=(*draw.notes, *table.notes))
 
 
 def _prepared(workload: Workload, draw: Drawn, cluster: Cluster) -> Prepared:

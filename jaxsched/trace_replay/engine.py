@@ -20,17 +20,19 @@ from jaxsched.trace_replay.cluster import (
     Cluster,
     available,
     first_server,
-    largest_fit,
+    fits,
+    kinds_for,
     place,
     take_gpus,
 )
+from jaxsched.trace_replay.gpu_types import run_time_at, work_within
 from jaxsched.trace_replay.line import Line
 from jaxsched.trace_replay.policies import Locality, Mode
 from jaxsched.trace_replay.tables import NEVER, Jobs, Shape
 from jaxsched.trace_replay.waiting import NONE, Waiting
 from jaxsched.types import Array
 
-Ranking = Literal["key", "drf", "tetris", "fairness", "group-fairness"]
+Ranking = Literal["key", "drf", "tetris", "fairness", "group-fairness", "slowdown"]
 ANY = NONE - 1  # a limit that every waiting job's value keeps
 CUTS = 15
 PARTS = 2**15  # of a quota that a group may hold, as fractions are compared
@@ -134,9 +136,11 @@ def step(rules: Rules, free_weight: Array, jobs: Jobs, state: State) -> State:
         lambda: jnp.int32(nobody),
     )
     starts = job < nobody
-    placing = place(cluster, rules.locality, free_weight, free, jobs.num_gpus[job])
+    placing = place(
+        cluster, rules.locality, free_weight, free, jobs.num_gpus[job], _ranks(jobs, job)
+    )
     taken = take_gpus(placing, is_free) & starts
-    end = state.time + jobs.duration[job]
+    end = state.time + _seconds(rules, jobs, jobs.duration, job, free)
 
     event = jnp.min(jnp.where(has_ended, NEVER, state.free_from))
     upcoming = jnp.minimum(event, jobs.submit[state.arrived])
@@ -149,7 +153,8 @@ def step(rules: Rules, free_weight: Array, jobs: Jobs, state: State) -> State:
     outcome = Outcome(state.time, end, placing.num_servers, first_server(placing))
     group, expected = state.group, state.expected
     if rules.estimated:
-        until = state.time + jnp.minimum(jobs.expected[job], NEVER - state.time)
+        takes = _seconds(rules, jobs, jobs.expected, job, free)
+        until = state.time + jnp.minimum(takes, NEVER - state.time)
         expected = jnp.where(taken, until, expected)
     if rules.by_group:
         group = jnp.where(taken, jobs.class_group[class_of(jobs, job)], group)
@@ -182,12 +187,14 @@ def _committed_step(
         lambda: _head(rules, free_weight, jobs, state, free),
         lambda: committed.job,
     )
-    room = largest_fit(cluster, rules.locality, free)
-    starts = (head < nobody) & (jobs.num_gpus[head] <= room) & ~state.overflow
+    fits_now = fits(cluster, rules.locality, free, jobs.num_gpus[head], _ranks(jobs, head))
+    starts = (head < nobody) & fits_now & ~state.overflow
     job = jnp.where(starts, head, nobody)
-    placing = place(cluster, rules.locality, free_weight, free, jobs.num_gpus[job])
+    placing = place(
+        cluster, rules.locality, free_weight, free, jobs.num_gpus[job], _ranks(jobs, job)
+    )
     taken = take_gpus(placing, is_free) & starts
-    end = state.time + jobs.duration[job]
+    end = state.time + _seconds(rules, jobs, jobs.duration, job, free)
 
     submit = jobs.submit[state.arrived]
     next_end = jnp.min(jnp.where(committed.held, state.free_from, NEVER))
@@ -233,36 +240,60 @@ def class_of(jobs: Jobs, job: Array) -> Array:
     return jnp.minimum(jobs.block_class[jobs.place[job] // width], jobs.class_gpus.shape[0] - 1)
 
 
+def _ranks(jobs: Jobs, job: Array) -> Array | None:
+    """The job's order of kinds of servers, int32 ``[kinds]``; None where GPUs have no types."""
+    return None if jobs.typed is None else jobs.typed.rank[class_of(jobs, job)]
+
+
+def _seconds(rules: Rules, jobs: Jobs, column: Array, job: Array, free: Array) -> Array:
+    """How long a job takes where it would go, by a column of run times; junk if it fits nowhere."""
+    if jobs.typed is None:
+        return column[job]
+    own = class_of(jobs, job)
+    kind = kinds_for(rules.cluster, free, jobs.num_gpus[job], jobs.typed.rank[own])
+    return run_time_at(column[job], jobs.typed.speed[own, kind])
+
+
+def _kinds(rules: Rules, jobs: Jobs, free: Array) -> Array:
+    """The kind that jobs of each class would get now, int32 ``[K]``; junk where they do not fit."""
+    assert jobs.typed is not None
+    return kinds_for(rules.cluster, free, jobs.class_gpus, jobs.typed.rank)
+
+
 def next_job(rules: Rules, free_weight: Array, jobs: Jobs, state: State, free: Array) -> Array:
     """The job that starts now, int32 scalar; n if none does."""
     nobody, cluster = rules.shape.num_jobs, rules.cluster
     if isinstance(state.waiting, Line):
         return _next_in_line(rules, jobs, state, state.waiting, jnp.sum(free))
-    room = largest_fit(cluster, rules.locality, free)
-    fits = jobs.class_gpus <= room
+    ranks = None if jobs.typed is None else jobs.typed.rank
+    can_start = fits(cluster, rules.locality, free, jobs.class_gpus, ranks)
     if rules.isolated:
         left = jobs.quota - _held(rules, state)
-        fits &= jobs.class_gpus <= left[jobs.class_group]
+        can_start &= jobs.class_gpus <= left[jobs.class_group]
     if rules.ranking == "fairness":
-        return _worst_off(rules, jobs, state, fits)
+        return _worst_off(rules, jobs, state, can_start)
     if rules.mode == "skip":
-        return _first(rules, free_weight, jobs, state, free, jnp.where(fits, ANY, -1))
+        return _first(rules, free_weight, jobs, state, free, jnp.where(can_start, ANY, -1))
     head = _head(rules, free_weight, jobs, state, free)
-    head_fits = jobs.num_gpus[head] <= room
+    own = _ranks(jobs, head)
+    head_fits = fits(cluster, rules.locality, free, jobs.num_gpus[head], own)
     if rules.mode == "block":
         return jnp.where(head_fits, head, nobody)
 
     def backfilled() -> Array:
         needed = jobs.num_gpus[head]
-        promised, then_free = reservation(rules, state, needed)
+        promised, then_free = reservation(rules, state, needed, own)
 
-        def leaves_room(num_gpus: Array) -> Array:
-            taken = place(cluster, rules.locality, free_weight, free, num_gpus).counts(free)
-            return largest_fit(cluster, rules.locality, then_free - taken) >= needed
+        def leaves_room(num_gpus: Array, ranks: Array | None) -> Array:
+            taken = place(cluster, rules.locality, free_weight, free, num_gpus, ranks).counts(free)
+            return fits(cluster, rules.locality, then_free - taken, needed, own)
 
-        harmless = jax.vmap(leaves_room)(jnp.minimum(jobs.class_gpus, cluster.num_gpus))
-        short = jnp.where(harmless, ANY, promised - state.time)
-        return _first(rules, free_weight, jobs, state, free, jnp.where(fits, short, -1))
+        gpus, soon = jnp.minimum(jobs.class_gpus, cluster.num_gpus), promised - state.time
+        if jobs.typed is not None:
+            speed = jnp.take_along_axis(jobs.typed.speed, _kinds(rules, jobs, free)[:, None], 1)
+            soon = work_within(soon, speed[:, 0], ANY)
+        short = jnp.where(jax.vmap(leaves_room)(gpus, ranks), ANY, soon)
+        return _first(rules, free_weight, jobs, state, free, jnp.where(can_start, short, -1))
 
     return jax.lax.cond(head_fits, lambda: head, backfilled)
 
@@ -289,7 +320,7 @@ def _next_in_line(rules: Rules, jobs: Jobs, state: State, line: Line, room: Arra
 
     def backfilled() -> Array:
         needed = jobs.num_gpus[head]
-        promised, then_free = reservation(rules, state, needed)
+        promised, then_free = reservation(rules, state, needed, None)
         spare = jnp.sum(then_free) - needed
         short = promised - state.time
         return job_of(ln.first_beside(line, jobs.gpus_at, room, spare, short))
@@ -297,13 +328,15 @@ def _next_in_line(rules: Rules, jobs: Jobs, state: State, line: Line, room: Arra
     return jax.lax.cond(head_fits, lambda: head, backfilled)
 
 
-def reservation(rules: Rules, state: State, num_gpus: Array) -> tuple[Array, Array]:
-    """When a job of that many GPUs will fit if nobody else starts, and what is free then.
+def reservation(
+    rules: Rules, state: State, num_gpus: Array, ranks: Array | None
+) -> tuple[Array, Array]:
+    """When a job of that many GPUs and order of kinds will fit if nobody else starts.
 
     A job that has outrun its estimate is expected to end in the next second.
 
     Returns:
-      int32 scalar (s), and the free GPUs of each server at that time, int32 ``[S]``.
+      When, int32 scalar (s), and the free GPUs of each server at that time, int32 ``[S]``.
     """
     until = state.free_from
     if rules.estimated:
@@ -315,7 +348,7 @@ def reservation(rules: Rules, state: State, num_gpus: Array) -> tuple[Array, Arr
     def halve(bounds: tuple[Array, Array]) -> tuple[Array, Array]:
         too_early, enough = bounds
         middle = too_early + (enough - too_early) // 2
-        holds = largest_fit(rules.cluster, rules.locality, free_at(middle)) >= num_gpus
+        holds = fits(rules.cluster, rules.locality, free_at(middle), num_gpus, ranks)
         return jnp.where(holds, too_early, middle), jnp.where(holds, middle, enough)
 
     latest = jnp.maximum(jnp.max(until), state.time)
@@ -360,6 +393,9 @@ def _first(
         key = GROUPS_FIRST[rules.ranking](rules, jobs, state)[jobs.class_group]
     elif rules.ranking == "tetris":
         key = jobs.key[job] - alignment(rules, free_weight, jobs, free)
+    elif rules.ranking == "slowdown" and jobs.typed is not None:
+        kinds = _kinds(rules, jobs, free)[:, None]
+        key = jnp.take_along_axis(jobs.typed.slowdown, kinds, 1)[:, 0]
     else:
         key = jobs.key[job]
     least = jnp.min(jnp.where(found.exists, key, NONE))
@@ -414,12 +450,13 @@ def alignment(rules: Rules, free_weight: Array, jobs: Jobs, free: Array) -> Arra
     """
     most = rules.cluster.num_servers * rules.cluster.gpus_per_server
 
-    def of_class(num_gpus: Array) -> Array:
-        placing = place(rules.cluster, rules.locality, free_weight, free, num_gpus)
+    def of_class(num_gpus: Array, ranks: Array | None) -> Array:
+        placing = place(rules.cluster, rules.locality, free_weight, free, num_gpus, ranks)
         return jnp.sum(placing.counts(free) * free)
 
     gpus = jnp.minimum(jobs.class_gpus, most)
-    return 1000 * jax.vmap(of_class)(gpus) // jobs.align_unit
+    ranks = None if jobs.typed is None else jobs.typed.rank
+    return 1000 * jax.vmap(of_class)(gpus, ranks) // jobs.align_unit
 
 
 GROUPS_FIRST: dict[Ranking, Callable[[Rules, Jobs, State], Array]] = {

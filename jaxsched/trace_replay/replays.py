@@ -30,6 +30,7 @@ RANKINGS: dict[Order, Ranking] = {
     "tetris": "tetris",
     "fairness": "fairness",
     "group-fairness": "group-fairness",
+    "slowdown": "slowdown",
 }
 WORTH: dict[Order, Worth] = {"srtf": "remaining", "srsf": "service"}
 
@@ -134,6 +135,12 @@ def _refuse_late(table: JobTable, overflow: bool) -> None:
 
 def _rules(cluster: Cluster, policy: Policy, shape: Shape) -> Any:
     if policy.keeps_accounts:
+        if cluster.gpu_types:
+            why = "suspends jobs" if policy.preemptive else "learns from the jobs before"
+            raise JaxschedError(
+                f"rigid: order {policy.order} {why}, which GPUs of different types are not made "
+                "for; accepted: an order that does not"
+            )
         scorer: Any = policy.order if policy.learns else ""
         return accounts.Rules(
             cluster=cluster,
@@ -238,7 +245,7 @@ def _records(table: JobTable, policy: Policy, ledger: Any, cut: Integers) -> Rec
     row = Account if policy.keeps_accounts else engine.Outcome
     columns = ledger[: len(table), : len(row._fields)].astype(np.int64).T
     found = dict(zip(row._fields, columns, strict=True))
-    preemptions, held = np.zeros(len(table), np.int64), table["duration"]
+    preemptions, held = np.zeros(len(table), np.int64), found["end"] - found["start"]
     if policy.keeps_accounts:
         preemptions = found["preemptions"]
         held = found["served"] + found["end"] - found["last_start"]

@@ -15,8 +15,10 @@ from jaxsched.errors import JaxschedError
 from jaxsched.jobs import Integers, JobTable
 from jaxsched.ops.arrays import to_device
 from jaxsched.trace_replay import Cluster, history
+from jaxsched.trace_replay.gpu_types import Typed, speeds_of, typed
 from jaxsched.trace_replay.history import Known
 from jaxsched.trace_replay.policies import Locality, Policy
+from jaxsched.trace_replay.speeds import Speeds
 from jaxsched.trace_replay.tables import NEVER, as_table, crossing_times, fixed_key, groups_of
 from jaxsched.types import Array
 
@@ -41,6 +43,8 @@ class Jobs(NamedTuple):
       sizes: ``[K]``, the numbers of GPUs that jobs of any table want.
       f1: the job's place in the order of F1 (``trace_replay.policies``); None unless choices
         commit.
+      typed: what the job is on each kind of servers, ``[E, n + 1, kinds]``
+        (``trace_replay.gpu_types``); None where GPUs have no types.
     """
 
     submit: Array
@@ -55,6 +59,7 @@ class Jobs(NamedTuple):
     scopes: Array
     sizes: Array
     f1: Array | None = None
+    typed: Typed | None = None
 
     @property
     def nobody(self) -> int:
@@ -84,6 +89,8 @@ def build_jobs(
     thresholds: tuple[int, ...] = (),
     locality: Locality = "strict",
     ranks_f1: bool = False,
+    types: Policy | None = None,
+    speeds: Speeds | None = None,
 ) -> Jobs:
     """Job tables as episodes.
 
@@ -94,13 +101,15 @@ def build_jobs(
       thresholds: GPU-seconds, ``Q`` of them.
       locality: what fits.
       ranks_f1: whether jobs have a place in the order of F1.
+      types: where GPUs have types, how jobs choose among them.
+      speeds: likewise, of types of jobs; None: tables have them.
 
     Raises:
       JaxschedError: there are none, or one cannot be replayed on the cluster.
     """
     if not tables:
         raise JaxschedError("cluster: there are no job tables; accepted: at least one")
-    checked = [as_table(table, cluster, locality) for table in tables]
+    checked = [as_table(table, cluster, locality, speeds) for table in tables]
     count = max(length, *(len(table) for table in checked)) + 1
     groups = [groups_of(table) for table in checked]
     known = [
@@ -144,6 +153,27 @@ def build_jobs(
             np.unique(np.concatenate([table["num_gpus"] for table in checked])), jnp.int32
         ),
         f1=stacked([fixed_key(table, F1) for table in checked], 0) if ranks_f1 else None,
+        typed=_typed(checked, cluster, types or Policy(), stacked) if cluster.gpu_types else None,
+    )
+
+
+def _typed(
+    tables: Sequence[JobTable],
+    cluster: Cluster,
+    types: Policy,
+    stacked: Callable[[Sequence[Integers], int], Array],
+) -> Typed:
+    """What jobs are on each kind; padding is on all, and never submitted."""
+    found = [
+        typed(speeds_of(table, cluster), types.type_choice, types.least_speed_percent)
+        for table in tables
+    ]
+    columns = zip(*(each for each in found), strict=True)
+    return Typed(
+        *(
+            stacked([np.asarray(column, np.int64) for column in each], filler)
+            for each, filler in zip(columns, (1, 0, 1), strict=True)
+        )
     )
 
 
