@@ -20,6 +20,7 @@ from jaxsched.jobs import JobTable
 from jaxsched.jobs.servers import Kind
 from jaxsched.leaderboard.sources import Drawn, Log, of_trace, read
 from jaxsched.trace_replay import Cluster
+from jaxsched.trace_replay.gpu_types import check_types
 from jaxsched.trace_replay.speeds import read_speeds, with_speeds
 from jaxsched.trace_replay.tables import groups_of
 from jaxsched.traces.clusters import names
@@ -98,7 +99,8 @@ class Prepared(NamedTuple):
       notes: what was changed, one sentence each.
       log: what else is known of the jobs, row by row.
       recorded: whether the log's own starts and ends can stand beside policies: it is somebody's
-        own, and submissions are where it has them.
+        own, submissions are where it has them, and GPUs have no types (jobs would have run for
+        other times than they did).
     """
 
     name: str
@@ -307,8 +309,9 @@ def _capped(draw: Drawn, cluster: Cluster) -> Drawn:
 
 
 def _with_speeds(workload: Workload, draw: Drawn, cluster: Cluster) -> Drawn:
-    """A draw whose jobs have a speed on each type of GPU, where that is told by types of jobs."""
+    """A draw whose jobs have a speed on each type of GPU, where GPUs have types."""
     if workload.speeds is None:
+        check_types(draw.table, cluster, "strict")
         return draw
     bare = replace(draw.table, notes=())
     speeds = read_speeds(workload.speeds)
@@ -319,7 +322,7 @@ def _with_speeds(workload: Workload, draw: Drawn, cluster: Cluster) -> Drawn:
 
 def _prepared(workload: Workload, draw: Drawn, cluster: Cluster) -> Prepared:
     load = _work(draw.table) / cluster.num_gpus / max(int(draw.table["submit_time"][-1]), 1)
-    recorded = workload.own and draw.log.wait is not None
+    recorded = workload.own and draw.log.wait is not None and not cluster.gpu_types
     return Prepared(
         workload.name, draw.table, cluster, load, draw.digest, draw.notes, draw.log, recorded
     )

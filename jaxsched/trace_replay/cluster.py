@@ -168,27 +168,25 @@ def _rooms(cluster: Cluster, free: Array) -> Array:
     return jnp.stack(found, axis=-1)
 
 
-def fits(
-    cluster: Cluster, locality: Locality, free: Array, num_gpus: Array, ranks: Array | None
-) -> Array:
-    """Whether jobs of so many GPUs could start now.
+def rooms_for(cluster: Cluster, locality: Locality, free: Array) -> Array:
+    """``largest_fit``, int32 scalar; where GPUs have types, that of each kind, int32 ``[K]``."""
+    if cluster.gpu_types:
+        return _rooms(cluster, free)
+    return largest_fit(cluster, locality, free)
+
+
+def fits(rooms: Array, num_gpus: Array, ranks: Array | None) -> Array:
+    """Whether jobs of so many GPUs could start now, bool ``[...]``.
 
     Args:
-      cluster: the cluster.
-      locality: what fits.
-      free: int32 ``[S]``, free GPUs of each server.
+      rooms: from ``rooms_for``.
       num_gpus: int32 ``[...]``.
       ranks: int32 ``[..., K]``, the place of each kind in the jobs' order of kinds, from ``K`` on
-        where they cannot run; None: all kinds will do.
-
-    Returns:
-      bool ``[...]``.
+        where they cannot run; None where GPUs have no types.
     """
     if ranks is None:
-        return num_gpus <= largest_fit(cluster, locality, free)
-    return jnp.any(
-        (num_gpus[..., None] <= _rooms(cluster, free)) & (ranks < len(cluster.kinds)), -1
-    )
+        return num_gpus <= rooms
+    return jnp.any((num_gpus[..., None] <= rooms) & (ranks < rooms.shape[0]), axis=-1)
 
 
 def kind_for(
@@ -203,13 +201,12 @@ def kind_for(
         return None
     if ranks is None:
         return jnp.argmax(num_gpus <= _rooms(cluster, free))
-    return kinds_for(cluster, free, num_gpus, ranks)
+    return kinds_for(_rooms(cluster, free), num_gpus, ranks)
 
 
-def kinds_for(cluster: Cluster, free: Array, num_gpus: Array, ranks: Array) -> Array:
-    """``kind_for`` of many jobs, int32 ``[...]``; ``num_gpus`` so as well, ``ranks`` ``[..., K]``."""
-    has_room = num_gpus[..., None] <= _rooms(cluster, free)
-    return jnp.argmin(jnp.where(has_room, ranks, len(cluster.kinds)), axis=-1)
+def kinds_for(rooms: Array, num_gpus: Array, ranks: Array) -> Array:
+    """``kind_for`` of jobs, int32 ``[...]``; arguments as those of ``fits``."""
+    return jnp.argmin(jnp.where(num_gpus[..., None] <= rooms, ranks, rooms.shape[0]), axis=-1)
 
 
 def size_of(cluster: Cluster, kind: Array | None) -> Array | int:
@@ -242,7 +239,7 @@ def place(
       free_weight: int32 scalar, of ``FREE_WEIGHT``.
       free: int32 ``[S]``, free GPUs of each server.
       num_gpus: int32 scalar, GPUs wanted.
-      ranks: int32 ``[K]``, the job's order of kinds (``fits``).
+      ranks: int32 ``[K]``, the job's order of kinds (``fits``); None: as they are numbered.
 
     Returns:
       The servers of which all free GPUs are taken, the one that gives a part, and that part.

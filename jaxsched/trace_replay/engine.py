@@ -23,6 +23,7 @@ from jaxsched.trace_replay.cluster import (
     fits,
     kinds_for,
     place,
+    rooms_for,
     take_gpus,
 )
 from jaxsched.trace_replay.gpu_types import run_time_at, work_within
@@ -187,7 +188,8 @@ def _committed_step(
         lambda: _head(rules, free_weight, jobs, state, free),
         lambda: committed.job,
     )
-    fits_now = fits(cluster, rules.locality, free, jobs.num_gpus[head], _ranks(jobs, head))
+    room = rooms_for(cluster, rules.locality, free)
+    fits_now = fits(room, jobs.num_gpus[head], _ranks(jobs, head))
     starts = (head < nobody) & fits_now & ~state.overflow
     job = jnp.where(starts, head, nobody)
     placing = place(
@@ -250,14 +252,16 @@ def _seconds(rules: Rules, jobs: Jobs, column: Array, job: Array, free: Array) -
     if jobs.typed is None:
         return column[job]
     own = class_of(jobs, job)
-    kind = kinds_for(rules.cluster, free, jobs.num_gpus[job], jobs.typed.rank[own])
+    room = rooms_for(rules.cluster, rules.locality, free)
+    kind = kinds_for(room, jobs.num_gpus[job], jobs.typed.rank[own])
     return run_time_at(column[job], jobs.typed.speed[own, kind])
 
 
 def _kinds(rules: Rules, jobs: Jobs, free: Array) -> Array:
     """The kind that jobs of each class would get now, int32 ``[K]``; junk where they do not fit."""
     assert jobs.typed is not None
-    return kinds_for(rules.cluster, free, jobs.class_gpus, jobs.typed.rank)
+    room = rooms_for(rules.cluster, rules.locality, free)
+    return kinds_for(room, jobs.class_gpus, jobs.typed.rank)
 
 
 def next_job(rules: Rules, free_weight: Array, jobs: Jobs, state: State, free: Array) -> Array:
@@ -266,7 +270,8 @@ def next_job(rules: Rules, free_weight: Array, jobs: Jobs, state: State, free: A
     if isinstance(state.waiting, Line):
         return _next_in_line(rules, jobs, state, state.waiting, jnp.sum(free))
     ranks = None if jobs.typed is None else jobs.typed.rank
-    can_start = fits(cluster, rules.locality, free, jobs.class_gpus, ranks)
+    room = rooms_for(cluster, rules.locality, free)
+    can_start = fits(room, jobs.class_gpus, ranks)
     if rules.isolated:
         left = jobs.quota - _held(rules, state)
         can_start &= jobs.class_gpus <= left[jobs.class_group]
@@ -276,7 +281,7 @@ def next_job(rules: Rules, free_weight: Array, jobs: Jobs, state: State, free: A
         return _first(rules, free_weight, jobs, state, free, jnp.where(can_start, ANY, -1))
     head = _head(rules, free_weight, jobs, state, free)
     own = _ranks(jobs, head)
-    head_fits = fits(cluster, rules.locality, free, jobs.num_gpus[head], own)
+    head_fits = fits(room, jobs.num_gpus[head], own)
     if rules.mode == "block":
         return jnp.where(head_fits, head, nobody)
 
@@ -286,7 +291,7 @@ def next_job(rules: Rules, free_weight: Array, jobs: Jobs, state: State, free: A
 
         def leaves_room(num_gpus: Array, ranks: Array | None) -> Array:
             taken = place(cluster, rules.locality, free_weight, free, num_gpus, ranks).counts(free)
-            return fits(cluster, rules.locality, then_free - taken, needed, own)
+            return fits(rooms_for(cluster, rules.locality, then_free - taken), needed, own)
 
         gpus, soon = jnp.minimum(jobs.class_gpus, cluster.num_gpus), promised - state.time
         if jobs.typed is not None:
@@ -348,7 +353,8 @@ def reservation(
     def halve(bounds: tuple[Array, Array]) -> tuple[Array, Array]:
         too_early, enough = bounds
         middle = too_early + (enough - too_early) // 2
-        holds = fits(rules.cluster, rules.locality, free_at(middle), num_gpus, ranks)
+        room = rooms_for(rules.cluster, rules.locality, free_at(middle))
+        holds = fits(room, num_gpus, ranks)
         return jnp.where(holds, too_early, middle), jnp.where(holds, middle, enough)
 
     latest = jnp.maximum(jnp.max(until), state.time)

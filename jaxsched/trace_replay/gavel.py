@@ -231,9 +231,12 @@ class _Rounds:
 
     def _records(self) -> Records:
         columns = (self.start, self.end, self.num_servers, self.first_server, self.stops, self.held)
-        own = (self.table[name] for name in ("submit_time", "num_gpus", "duration"))
+        start, end, servers, first, stops, held = (np.array(each, np.int64) for each in columns)
+        submit, gpus, duration = (
+            self.table[name] for name in ("submit_time", "num_gpus", "duration")
+        )
         cuts = np.array(self.cuts, np.int64).reshape(-1, 3)
-        return Records(*own, *(np.array(column, np.int64) for column in columns), cuts)
+        return Records(submit, gpus, duration, start, end, servers, first, stops, held, cuts)
 
 
 def _speeds(table: JobTable, cluster: Cluster) -> Integers:

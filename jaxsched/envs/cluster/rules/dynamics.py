@@ -27,6 +27,7 @@ from jaxsched.trace_replay.cluster import (
     first_server,
     kinds_for,
     place,
+    rooms_for,
     take_gpus,
 )
 from jaxsched.trace_replay.cluster import fits as has_room
@@ -187,13 +188,14 @@ def _fit(rules: Rules, state: State, jobs: Jobs, free: Array) -> Array:
 def fit(rules: Rules, jobs: Jobs, free: Array, row: Array) -> Array:
     """Whether so many free GPUs of each server would do for jobs, bool ``[...]`` as their rows."""
     ranks = None if jobs.typed is None else jobs.typed.rank[row]
-    return has_room(rules.cluster, rules.locality, free, jobs.num_gpus[row], ranks)
+    return has_room(rooms_for(rules.cluster, rules.locality, free), jobs.num_gpus[row], ranks)
 
 
 def kinds(rules: Rules, jobs: Jobs, free: Array, rows: Array) -> Array:
     """The kind of servers that jobs would get, int32 ``[W]``; junk where they do not fit."""
     assert jobs.typed is not None
-    return kinds_for(rules.cluster, free, jobs.num_gpus[rows], jobs.typed.rank[rows])
+    room = rooms_for(rules.cluster, rules.locality, free)
+    return kinds_for(room, jobs.num_gpus[rows], jobs.typed.rank[rows])
 
 
 def all_started(state: State, jobs: Jobs) -> Array:
@@ -243,7 +245,7 @@ def start_job(rules: Rules, state: State, jobs: Jobs, position: Array) -> tuple[
     gpus, ranks, runs_s = jobs.num_gpus[row], None, jobs.duration[row]
     if jobs.typed is not None:
         ranks = jobs.typed.rank[row]
-        kind = kinds_for(rules.cluster, free, gpus, ranks)
+        kind = kinds(rules, jobs, free, row)
         runs_s = run_time_at(runs_s, jobs.typed.speed[row, kind])
     placing = place(rules.cluster, rules.locality, weight, free, gpus, ranks)
     plan = state.plan

@@ -48,12 +48,10 @@ def resampled(
     speed = speeds_running(cluster, state, own)
     drawn = like_others(time_key, own, seconds_run(state, own, end, restart_s, speed))
     more = jnp.where(hidden, drawn - own.duration, 0)
-    later_s = more
-    if speed is not None:
-        later_s = run_time_at(own.duration + more, speed) - run_time_at(own.duration, speed)
+    later_s = _later(own, more, speed)
     moved = end + later_s  # beyond int32 it is below
-    stays = (end > state.time) & ((moved <= state.time) | (moved == NEVER))
-    more, later_s = jnp.where(stays, 0, more), jnp.where(stays, 0, later_s)
+    more = jnp.where((end > state.time) & ((moved <= state.time) | (moved == NEVER)), 0, more)
+    later_s = _later(own, more, speed)
 
     duration = own.duration[source] + more
     num_gpus = own.num_gpus[source]
@@ -85,6 +83,13 @@ def resampled(
         )
         after = after._replace(accounts=jnp.stack(account, axis=1))
     return after, table.alone()
+
+
+def _later(own: Jobs, more: Array, speed: Array | None) -> Array:
+    """By how much ends move, with so much more work; int32 ``[n + 1]``."""
+    if speed is None:
+        return more
+    return run_time_at(own.duration + more, speed) - run_time_at(own.duration, speed)
 
 
 def ends(state: State, own: Jobs) -> Array:
