@@ -77,6 +77,27 @@ Speeds = Annotated[
     ),
 ]
 
+Failures = Annotated[
+    str | None,
+    typer.Option(
+        help="Failures of servers: HOURS:HOURS, between two of a server and until its repair, such "
+        "as 720:4; or a log of outages.",
+        show_default="none",
+        rich_help_panel=TRACES,
+    ),
+]
+
+CheckpointS = Annotated[
+    int,
+    typer.Option(
+        "--checkpoint-s",
+        min=0,
+        max=2**30,
+        help="Seconds between checkpoints, from which jobs go on after a failure; 0: none.",
+        rich_help_panel=TRACES,
+    ),
+]
+
 BoardLoad = Annotated[
     float | None,
     typer.Option(
@@ -173,6 +194,8 @@ def leaderboard(
     num_jobs: FirstJobs = None,
     servers: Cluster = None,
     speeds: Speeds = None,
+    failures: Failures = None,
+    checkpoint_s: CheckpointS = 0,
     load: BoardLoad = None,
     loads: FurtherLoads = None,
     seed: FirstSeed = 0,
@@ -194,19 +217,12 @@ def leaderboard(
     from jaxsched.leaderboard.board import ITERATIONS
     from jaxsched.leaderboard.choosing import loads_of, workloads_of
     from jaxsched.leaderboard.text import tables_of
-    from jaxsched.pictures import check_picture
-    from jaxsched.results.job_times import check_ending
 
     if jobs is not None and jobs.isdecimal():
         tell_old(f"'--jobs {jobs}'", f"'--num-jobs {jobs}'; --jobs names a file")
         num_jobs, jobs = int(jobs), None
     times = None if jobs is None else Path(jobs)
-    for path in filter(None, (html, plot, times, None if json == STDOUT else json)):
-        check_writable(path)
-    if plot is not None:
-        check_picture(plot)
-    if times is not None:
-        check_ending(times)
+    _check_outputs(html=html, plot=plot, times=times, json=json)
     swept = loads_of(loads)
     reading = TraceOptions(format=format, columns=columns, timezone=timezone).reading()
     chosen = workloads_of(
@@ -218,6 +234,8 @@ def leaderboard(
         reading=tuple((name, value) for name, value in reading.items() if value is not None),
         loads=swept,
         speeds=speeds,
+        failures=failures,
+        checkpoint_s=checkpoint_s,
     )
     choice = plays.Choice(
         policies=None if policies is None else tuple(policies.split(",")),
@@ -242,6 +260,20 @@ def leaderboard(
         make_folder(times)
         say(f"\njobs' times: {plays.write_jobs(times, pieces, choice)}")
     _deliver(pieces, record, screen, html=html, plot=plot, json=json)
+
+
+def _check_outputs(
+    *, html: Path | None, plot: Path | None, times: Path | None, json: Path | None
+) -> None:
+    from jaxsched.pictures import check_picture
+    from jaxsched.results.job_times import check_ending
+
+    for path in filter(None, (html, plot, times, None if json == STDOUT else json)):
+        check_writable(path)
+    if plot is not None:
+        check_picture(plot)
+    if times is not None:
+        check_ending(times)
 
 
 def _deliver(

@@ -80,6 +80,9 @@ class Entry(NamedTuple):
             return "owners"
         if prepared.cluster.gpu_types and self.policy is not None and not self.policy.takes_types:
             return "GPUs of one type"
+        fails = prepared.failures is not None
+        if fails and (self.policy is None or not self.policy.takes_outages):
+            return "servers that never fail"
         names = () if self.policy is None else lacking(prepared.table, self.policy)
         return " and ".join(_COLUMN_WORDS.get(name, name) for name in names)
 

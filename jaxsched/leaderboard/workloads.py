@@ -21,6 +21,7 @@ from jaxsched.jobs.servers import Kind
 from jaxsched.leaderboard.sources import Drawn, Log, of_trace, read
 from jaxsched.trace_replay import Cluster
 from jaxsched.trace_replay.gpu_types import check_types
+from jaxsched.trace_replay.outages import Outages, outages_of
 from jaxsched.trace_replay.speeds import read_speeds, with_speeds
 from jaxsched.trace_replay.tables import groups_of
 from jaxsched.traces.clusters import names
@@ -47,6 +48,8 @@ class Workload(NamedTuple):
       kinds: servers by their size and type, where they differ and are given.
       speeds: where GPUs have types, how fast jobs run on each (``speeds.read_speeds``); None: jobs
         say it themselves.
+      failures: how servers fail (``outages.outages_of``); None: they never do.
+      checkpoint_s: seconds between checkpoints, from which jobs go on after a failure; 0: none.
       reading: options of ``jaxsched.traces.load``, name and value each.
       own: whether it is somebody's own log, beside whose record policies are compared.
     """
@@ -63,6 +66,8 @@ class Workload(NamedTuple):
     own: bool = False
     kinds: tuple[Kind, ...] = ()
     speeds: str | None = None
+    failures: str | None = None
+    checkpoint_s: int = 0
 
     @property
     def is_generated(self) -> bool:
@@ -98,9 +103,11 @@ class Prepared(NamedTuple):
       digest: of the trace that it was made of, and of the jobs where they were given speeds.
       notes: what was changed, one sentence each.
       log: what else is known of the jobs, row by row.
+      failures: of the workload.
+      checkpoint_s: likewise.
       recorded: whether the log's own starts and ends can stand beside policies: it is somebody's
-        own, submissions are where it has them, and GPUs have no types (jobs would have run for
-        other times than they did).
+        own, submissions are where it has them, GPUs have no types (jobs would have run for other
+        times than they did), and servers fail as they did.
     """
 
     name: str
@@ -111,6 +118,18 @@ class Prepared(NamedTuple):
     notes: tuple[str, ...]
     log: Log = Log()
     recorded: bool = False
+    failures: str | None = None
+    checkpoint_s: int = 0
+
+    @property
+    def outages(self) -> Outages | None:
+        """When servers are away; draws depend on the jobs."""
+        if self.failures is None:
+            return None
+        seed = int(self.table.digest()[:8], 16)
+        return outages_of(
+            self.failures, self.table, self.cluster, seed=seed, checkpoint_s=self.checkpoint_s
+        )
 
     @property
     def has_owners(self) -> bool:
@@ -238,6 +257,11 @@ def _check(workload: Workload, num_jobs: int | None) -> None:
             f"{argument('speeds')} goes with {argument('servers')} that have types of GPUs; "
             "accepted: such as 4x8@v100,8x8@k80"
         )
+    if workload.checkpoint_s and workload.failures is None:
+        raise JaxschedError(
+            f"{argument('checkpoint_s')} goes with {argument('failures')}; accepted: both or "
+            "neither"
+        )
     if num_jobs is not None and num_jobs < 2:
         raise JaxschedError(f"num_jobs is {num_jobs}; accepted: two or more, or none for all")
 
@@ -323,9 +347,23 @@ def _with_speeds(workload: Workload, draw: Drawn, cluster: Cluster) -> Drawn:
 def _prepared(workload: Workload, draw: Drawn, cluster: Cluster) -> Prepared:
     load = _work(draw.table) / cluster.num_gpus / max(int(draw.table["submit_time"][-1]), 1)
     recorded = workload.own and draw.log.wait is not None and not cluster.gpu_types
-    return Prepared(
+    found = Prepared(
         workload.name, draw.table, cluster, load, draw.digest, draw.notes, draw.log, recorded
     )
+    if workload.failures is None:
+        return found
+    found = found._replace(
+        recorded=False, failures=workload.failures, checkpoint_s=workload.checkpoint_s
+    )
+    outages = found.outages
+    assert outages is not None
+    again = f"every {workload.checkpoint_s} s" if workload.checkpoint_s else "never"
+    drains = int(outages.drains.sum())
+    note = (
+        f"{len(outages) - drains} failures and {drains} drains of servers ({workload.failures}); "
+        f"jobs are saved {again}"
+    )
+    return found._replace(notes=(*found.notes, note))
 
 
 def _told(ready: Prepared) -> Prepared:

@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from jaxsched.trace_replay import failing as fl
 from jaxsched.trace_replay import line as ln
 from jaxsched.trace_replay import waiting as wt
 from jaxsched.trace_replay.cluster import (
@@ -89,9 +90,10 @@ class State(NamedTuple):
     ledger: Array  # int32 [n + 1, 4], the outcome of each job; the last row is of no job
     overflow: Array  # bool scalar, a job would end beyond int32
     committed: Committed | None  # in mode commit
+    failing: fl.Failing | None = None  # where servers are away at times
 
 
-def opened(rules: Rules) -> State:
+def opened(rules: Rules, jobs: Jobs) -> State:
     """The idle cluster at time 0."""
     shape, cluster = rules.shape, rules.cluster
     gpus = (cluster.gpus_per_server, cluster.num_servers)
@@ -111,12 +113,17 @@ def opened(rules: Rules) -> State:
         )
         if rules.mode == "commit"
         else None,
+        failing=None
+        if jobs.events is None
+        else fl.nothing_failed(cluster, jobs.duration, jobs.events),
     )
 
 
 def unfinished(jobs: Jobs, state: State) -> Array:
     """Whether jobs wait or are still to come, bool scalar."""
     more = (state.num_waiting > 0) | (jobs.submit[state.arrived] < NEVER)
+    if state.failing is not None and jobs.events is not None:  # who runs may have to run again
+        more |= jnp.any(state.free_from > state.time)
     return more & ~state.overflow
 
 
@@ -127,8 +134,16 @@ def step(rules: Rules, free_weight: Array, jobs: Jobs, state: State) -> State:
     cluster, nobody = rules.cluster, rules.shape.num_jobs
     has_ended = state.free_from <= state.time
     is_free = available(cluster, has_ended)
+    failing, events, stopped = state.failing, jobs.events, jnp.int32(nobody)
+    if failing is not None:
+        is_free &= failing.away_until <= state.time
     free = jnp.sum(is_free, axis=0, dtype=jnp.int32)
     decides = (jobs.submit[state.arrived] > state.time) & (state.num_waiting > 0)
+    if failing is not None and events is not None:
+        due = fl.is_due(failing, events, state.time)
+        stopped = fl.victim(failing, events, state.time, state.free_from)
+        stopped = jnp.where(state.overflow, nobody, stopped)
+        decides &= ~due
     if isinstance(state.waiting, Line):
         decides &= jnp.min(state.waiting.fewest) <= jnp.sum(free)
     job = jax.lax.cond(
@@ -141,20 +156,37 @@ def step(rules: Rules, free_weight: Array, jobs: Jobs, state: State) -> State:
         cluster, rules.locality, free_weight, free, jobs.num_gpus[job], _ranks(jobs, job)
     )
     taken = take_gpus(placing, is_free) & starts
-    end = state.time + _seconds(rules, jobs, jobs.duration, job, free)
+    left = (jobs.duration if failing is None else failing.remaining)[job]
+    end = state.time + _seconds(rules, jobs, left, job, free)
 
     event = jnp.min(jnp.where(has_ended, NEVER, state.free_from))
+    if failing is not None and events is not None:
+        event = jnp.minimum(event, fl.upcoming(failing, events, state.time))
     upcoming = jnp.minimum(event, jobs.submit[state.arrived])
     goes_on = ~starts & (upcoming < NEVER) & ~state.overflow
+    if failing is not None:
+        goes_on &= ~due
     time = jnp.where(goes_on, jnp.maximum(state.time, upcoming), state.time)
     admits = goes_on & (jobs.submit[state.arrived] <= time)
 
     moved = jnp.where(starts, job, jnp.where(admits, state.arrived, nobody))
     value = jnp.where(admits, jobs.expected[moved], NONE)
-    outcome = Outcome(state.time, end, placing.num_servers, first_server(placing))
-    group, expected = state.group, state.expected
+    group, expected, first, freed = state.group, state.expected, state.time, state.free_from
+    if failing is not None and events is not None:
+        moved = jnp.minimum(moved, stopped)
+        hit = (failing.job == stopped) & ~has_ended & (stopped < nobody)
+        freed = jnp.where(hit, state.time, freed)
+        speed = _speed_of(rules, jobs, stopped, hit)
+        failing = fl.dealt_with(failing, events, state.time, stopped, speed, state.overflow)
+        value = jnp.where(stopped < nobody, _left(jobs, failing, stopped), value)
+        failing, first = fl.begun(failing, job, taken, state.time)
+    waiting = state.num_waiting + admits - starts
+    if failing is not None:
+        waiting += stopped < nobody
+    outcome = Outcome(first, end, placing.num_servers, first_server(placing))
     if rules.estimated:
-        takes = _seconds(rules, jobs, jobs.expected, job, free)
+        believed = jobs.expected[job] if failing is None else _left(jobs, failing, job)
+        takes = _seconds(rules, jobs, believed, job, free)
         until = state.time + jnp.minimum(takes, NEVER - state.time)
         expected = jnp.where(taken, until, expected)
     if rules.by_group:
@@ -162,15 +194,30 @@ def step(rules: Rules, free_weight: Array, jobs: Jobs, state: State) -> State:
     return State(
         time=time,
         arrived=state.arrived + admits,
-        num_waiting=state.num_waiting + admits - starts,
+        num_waiting=waiting,
         waiting=_put(jobs, state.waiting, jobs.place[moved], value),
-        free_from=jnp.where(taken, end, state.free_from),
+        free_from=jnp.where(taken, end, freed),
         expected=expected,
         group=group,
         ledger=state.ledger.at[job].set(jnp.stack(outcome)),
         overflow=state.overflow | (starts & ((end < state.time) | (end == NEVER))),
         committed=None,
+        failing=failing,
     )
+
+
+def _left(jobs: Jobs, failing: fl.Failing, job: Array) -> Array:
+    """What a job has left as the policy knows it, at least a second; int32 scalar."""
+    return jnp.maximum(jobs.expected[job] + failing.remaining[job] - jobs.duration[job], 1)
+
+
+def _speed_of(rules: Rules, jobs: Jobs, job: Array, gpus: Array) -> Array | None:
+    """The speed of a job that runs on some GPUs (bool ``[M, S]``), in thousandths."""
+    if jobs.typed is None:
+        return None
+    kinds = jnp.array(rules.cluster.server_kinds, jnp.int32)
+    kind = jnp.max(jnp.where(jnp.any(gpus, axis=0), kinds, 0))
+    return jobs.typed.speed[class_of(jobs, job), kind]
 
 
 def _committed_step(
@@ -196,7 +243,7 @@ def _committed_step(
         cluster, rules.locality, free_weight, free, jobs.num_gpus[job], _ranks(jobs, job)
     )
     taken = take_gpus(placing, is_free) & starts
-    end = state.time + _seconds(rules, jobs, jobs.duration, job, free)
+    end = state.time + _seconds(rules, jobs, jobs.duration[job], job, free)
 
     submit = jobs.submit[state.arrived]
     next_end = jnp.min(jnp.where(committed.held, state.free_from, NEVER))
@@ -247,14 +294,14 @@ def _ranks(jobs: Jobs, job: Array) -> Array | None:
     return None if jobs.typed is None else jobs.typed.rank[class_of(jobs, job)]
 
 
-def _seconds(rules: Rules, jobs: Jobs, column: Array, job: Array, free: Array) -> Array:
-    """How long a job takes where it would go, by a column of run times; junk if it fits nowhere."""
+def _seconds(rules: Rules, jobs: Jobs, work: Array, job: Array, free: Array) -> Array:
+    """How long so many seconds of a job's work take where it would go; junk if it fits nowhere."""
     if jobs.typed is None:
-        return column[job]
+        return work
     own = class_of(jobs, job)
     room = rooms_for(rules.cluster, rules.locality, free)
     kind = kinds_for(room, jobs.num_gpus[job], jobs.typed.rank[own])
-    return run_time_at(column[job], jobs.typed.speed[own, kind])
+    return run_time_at(work, jobs.typed.speed[own, kind])
 
 
 def _kinds(rules: Rules, jobs: Jobs, free: Array) -> Array:
@@ -346,6 +393,8 @@ def reservation(
     until = state.free_from
     if rules.estimated:
         until = jnp.where(until > state.time, jnp.maximum(state.expected, state.time + 1), until)
+    if state.failing is not None:
+        until = jnp.maximum(until, state.failing.away_until)
 
     def free_at(time: Array) -> Array:
         return jnp.sum(available(rules.cluster, until <= time), axis=0, dtype=jnp.int32)

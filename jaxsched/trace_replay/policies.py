@@ -370,6 +370,11 @@ class Policy:
         return not self.keeps_accounts and self.locality == "strict"
 
     @property
+    def takes_outages(self) -> bool:
+        """Whether it is made for servers that fail or are drained."""
+        return not self.keeps_accounts and self.mode != "commit" and self.order not in FAIR
+
+    @property
     def knows(self) -> Knowledge:
         """What decisions use of how long jobs will run."""
         if self.order not in CLAIRVOYANT and self.mode != "easy":

@@ -17,6 +17,7 @@ from jaxsched.trace_replay.cluster import Cluster, counts_alone
 from jaxsched.trace_replay.gittins import sample_levels
 from jaxsched.trace_replay.gpu_types import Typed, check_types, columns_of, speeds_of, typed
 from jaxsched.trace_replay.history import EDGES, Known
+from jaxsched.trace_replay.outages import Events, Outages, as_events
 from jaxsched.trace_replay.policies import FAIR, FITTED_SHARE, QUEUED, Locality, Policy, Share
 from jaxsched.trace_replay.queues import QUEUE
 from jaxsched.trace_replay.speeds import Speeds, with_speeds
@@ -69,6 +70,7 @@ class Jobs(NamedTuple):
       align_unit: scalar, of tetris' alignment.
       typed: what each class is on each kind of servers, ``[K, kinds]``; None where GPUs have no
         types.
+      events: outages of servers; None where there are none.
     """
 
     submit: Array
@@ -89,6 +91,7 @@ class Jobs(NamedTuple):
     known: Known
     align_unit: Array
     typed: Typed | None = None
+    events: Events | None = None
 
 
 class Shape(NamedTuple):
@@ -230,13 +233,17 @@ def run_times(table: JobTable, policy: Policy) -> Integers:
 
 
 def prepare(
-    tables: Sequence[JobTable], cluster: Cluster, policy: Policy
+    tables: Sequence[JobTable],
+    cluster: Cluster,
+    policy: Policy,
+    outages: Sequence[Outages | None] = (),
 ) -> tuple[list[Jobs], Shape]:
-    """The arrays of tables, padded to the same shape.
+    """The arrays of tables, padded to the same shape, with the outages of each if there are any.
 
     Raises:
-      JaxschedError: a table lacks a column that the policy needs.
+      JaxschedError: a table lacks a column that the policy needs, or outages do not go with it.
     """
+    events = _events(outages, len(tables), cluster, policy)
     for table in tables:
         for name in lacking(table, policy):
             raise JaxschedError(
@@ -261,10 +268,28 @@ def prepare(
     )
     return [
         _arrays(table, cluster, policy, classes, of_job, shape)._replace(
-            known=_padded_known(each, shape)
+            known=_padded_known(each, shape), events=own
         )
-        for table, (classes, of_job), each in zip(tables, grouping, known, strict=True)
+        for table, (classes, of_job), each, own in zip(tables, grouping, known, events, strict=True)
     ], shape
+
+
+def _events(
+    outages: Sequence[Outages | None], count: int, cluster: Cluster, policy: Policy
+) -> Sequence[Events | None]:
+    """The outages of each table, padded to the same length; None for all where there are none."""
+    given = [each for each in outages if each is not None]
+    if not given:
+        return [None] * count
+    if not policy.takes_outages:
+        raise JaxschedError(
+            f"rigid: outages with order {policy.order} and mode {policy.mode}; accepted: an order "
+            "that neither suspends jobs nor learns nor goes by fairness, and no mode commit"
+        )
+    length = -(-max(map(len, given)) // CLASS_STEP) * CLASS_STEP
+    nothing = np.zeros(0, np.int64)
+    none = Outages(nothing, nothing, nothing, nothing)
+    return [as_events(none if each is None else each, cluster, length) for each in outages]
 
 
 def in_line(cluster: Cluster, policy: Policy) -> bool:

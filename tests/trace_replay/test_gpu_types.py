@@ -27,16 +27,21 @@ def typed_columns(seed, num_jobs=20):
 TABLES = [typed_columns(seed) for seed in range(24)]
 
 
-def plain(table, cluster, policy):
+def job_rows(table, cluster):
+    """The rows of a table as the plain event loop takes them; GPUs without types are at speed 1."""
     jobs = []
     for row in range(len(table["submit_time"])):
         names = ("submit_time", "num_gpus", "duration", "group", "estimate")
         values = [int(np.asarray(table[name])[row]) for name in names]
         job = dict(zip(("submit", "gpus", "duration", "group", "estimate"), values, strict=True))
-        speeds = {kind.gpu_type: int(table[f"speed_{kind.gpu_type}"][row])
-                  for kind in cluster.kinds}  # fmt: skip
-        jobs.append(job | {"speeds": speeds})
-    return np.array(shown(jobs, [tuple(kind) for kind in cluster.kinds], policy)).T
+        speeds = {name: int(table[f"speed_{name}"][row]) for name in cluster.gpu_types}
+        jobs.append(job | {"speeds": speeds or {"one": 1000}})
+    return jobs
+
+
+def plain(table, cluster, policy):
+    kinds = [tuple(kind) for kind in cluster.kinds]
+    return np.array(shown(job_rows(table, cluster), kinds, policy)).T
 
 
 RULES = [
