@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -95,6 +95,9 @@ class ClusterJobs(Environment):
         which it fits, or the one on which it runs fastest.
       least_speed_percent: likewise, a job takes none on which it runs at less than so many percent
         of its speed on its fastest.
+      quotas: a job starts only if its owner (virtual cluster) then holds at most its quota of GPUs:
+        ``equal`` shares of the cluster, or in proportion to the GPU-seconds of the owner's jobs
+        (``work``), as ``isolated`` policies of the replay engine have it; ``none``: without limits.
     """
 
     num_servers: Annotated[int, Bounds(1, MAX_GPUS)] = 4
@@ -111,6 +114,7 @@ class ClusterJobs(Environment):
     speeds: str = ""
     type_choice: TypeChoice = "listed"
     least_speed_percent: Annotated[int, Bounds(0, 100)] = 0
+    quotas: Literal["none", "equal", "work"] = "none"
 
     name = "cluster"
     behaviour_version = 1
@@ -123,6 +127,9 @@ class ClusterJobs(Environment):
         self._check_suspension(self.restart_s, ())
         if self.suspends and self.commits:
             raise JaxschedError("cluster: suspends with commits; accepted: one or the other")
+        if self.quotas != "none" and (self.suspends or self.commits):
+            given = "suspends" if self.suspends else "commits"
+            raise JaxschedError(f"cluster: {given} with quotas; accepted: one or the other")
         self._check_types()
 
     def _check_types(self) -> None:
@@ -221,6 +228,7 @@ class ClusterJobs(Environment):
             ranks_f1=self.commits,
             types=types,
             speeds=read_speeds(self.speeds) if self.speeds else None,
+            share=None if self.quotas == "none" else self.quotas,
         )
         return Params(jobs, jnp.float32(scale_s), jnp.int32(restart_s))
 
@@ -243,6 +251,8 @@ class ClusterJobs(Environment):
         if self.commits:
             may += ["a choice is a commitment"]
         may += [f"{self.locality} locality", f"{self.placement} placement"]
+        if self.quotas != "none":
+            may += [f"quotas of owners by {self.quotas} shares"]
         if self.cluster.gpu_types:
             first = {"listed": "first listed", "fastest": "fastest"}[self.type_choice]
             least = self.least_speed_percent

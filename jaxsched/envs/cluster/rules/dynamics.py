@@ -182,7 +182,11 @@ def can_choose(rules: Rules, state: State, jobs: Jobs) -> Array:
 
 def _fit(rules: Rules, state: State, jobs: Jobs, free: Array) -> Array:
     """Which positions hold a waiting job that so many free GPUs of each server would do for."""
-    return waits(state, jobs) & fit(rules, jobs, free, state.window)
+    able = waits(state, jobs) & fit(rules, jobs, free, state.window)
+    if jobs.quota is not None:
+        owner = jobs.group[state.window]
+        able &= state.held[owner] + jobs.num_gpus[state.window] <= jobs.quota[owner]
+    return able
 
 
 def fit(rules: Rules, jobs: Jobs, free: Array, row: Array) -> Array:

@@ -17,9 +17,16 @@ from jaxsched.ops.arrays import to_device
 from jaxsched.trace_replay import Cluster, history
 from jaxsched.trace_replay.gpu_types import Typed, speeds_of, typed
 from jaxsched.trace_replay.history import Known
-from jaxsched.trace_replay.policies import Locality, Policy
+from jaxsched.trace_replay.policies import Locality, Policy, Share
 from jaxsched.trace_replay.speeds import Speeds
-from jaxsched.trace_replay.tables import NEVER, as_table, crossing_times, fixed_key, groups_of
+from jaxsched.trace_replay.tables import (
+    NEVER,
+    as_table,
+    crossing_times,
+    fixed_key,
+    groups_of,
+    quotas,
+)
 from jaxsched.types import Array
 
 F1 = Policy("f1")
@@ -43,6 +50,7 @@ class Jobs(NamedTuple):
       sizes: ``[K]``, the numbers of GPUs that jobs of any table want.
       f1: the job's place in the order of F1 (``trace_replay.policies``); None unless choices
         commit.
+      quota: ``[E, G]``, GPUs that each owner may hold; None where owners have no quotas.
       typed: what the job is on each kind of servers, ``[E, n + 1, kinds]``
         (``trace_replay.gpu_types``); None where GPUs have no types.
     """
@@ -59,6 +67,7 @@ class Jobs(NamedTuple):
     scopes: Array
     sizes: Array
     f1: Array | None = None
+    quota: Array | None = None
     typed: Typed | None = None
 
     @property
@@ -91,6 +100,7 @@ def build_jobs(
     ranks_f1: bool = False,
     types: Policy | None = None,
     speeds: Speeds | None = None,
+    share: Share | None = None,
 ) -> Jobs:
     """Job tables as episodes.
 
@@ -103,6 +113,7 @@ def build_jobs(
       ranks_f1: whether jobs have a place in the order of F1.
       types: where GPUs have types, how jobs choose among them.
       speeds: likewise, of types of jobs; None: tables have them.
+      share: what the quotas of owners are in proportion to; None: they have none.
 
     Raises:
       JaxschedError: there are none, or one cannot be replayed on the cluster.
@@ -153,8 +164,17 @@ def build_jobs(
             np.unique(np.concatenate([table["num_gpus"] for table in checked])), jnp.int32
         ),
         f1=stacked([fixed_key(table, F1) for table in checked], 0) if ranks_f1 else None,
+        quota=_quotas(checked, cluster, share) if share else None,
         typed=_typed(checked, cluster, types or Policy(), stacked) if cluster.gpu_types else None,
     )
+
+
+def _quotas(tables: Sequence[JobTable], cluster: Cluster, share: Share) -> Array:
+    """What owners may hold, ``[E, G]``; without end for owners that a table has not."""
+    found = [quotas(table, cluster, share, isolated=True) for table in tables]
+    count = max(map(len, found))
+    padded = [np.pad(each, (0, count - len(each)), constant_values=NEVER) for each in found]
+    return to_device(np.stack(padded), jnp.int32)
 
 
 def _typed(
