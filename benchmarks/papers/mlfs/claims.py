@@ -65,6 +65,7 @@ CLAIMS = (
     Claim("E7", none=0, says="0.17..0.23"),
     Claim("E8", untested="another machine"),
     Claim("E9", claimed=False),
+    Claim("E10", none=1),
 )
 MISSING = (
     Missing("E3", "117,325 jobs times x on 2,474 GPUs", "MLFS 18 % below MLF-RL", "not run"),

@@ -261,7 +261,7 @@ def test_recipes_that_reasons_name_are_those_of_the_rows():
             if system == "sched2":
                 of_row = document(f"sched2_{claim['row']}_cpu2.json")["settings"]["preset"]
             else:
-                of_row = (mixed if claim["row"] == "M" else common).PRESETS["chic"]
+                of_row = (mixed if claim["row"] in ("M", "X4") else common).PRESETS["chic"]
             assert recipe[1] == of_row, claim
             named += 1
     assert named > 20
