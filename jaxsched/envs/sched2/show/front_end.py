@@ -97,7 +97,7 @@ def _state(env: Sched2, arrays: Mapping[str, Array]) -> tuple[ClusterState, JobT
     columns = (arrays[name] for name in ("job_gpus", "job_duration_s", "job_wait_s", "job_model"))
     gpus, duration, wait, model = (jnp.append(column, 0) for column in columns)
     real = gpus > 0
-    slowdown = slowdown_by_level(gpus, model, env.num_servers, env.gpus_per_server)
+    slowdown = slowdown_by_level(gpus, model, env.num_servers, env.gpus_per_server, env.saturating)
     times = run_time(jnp.where(real, duration, 0)[:, None], slowdown)
     count, place = jnp.sum(real, dtype=jnp.int32), jnp.arange(gpus.shape[0], dtype=jnp.int32)
     submit = jnp.where(real, NOW_S - wait, NEVER)
