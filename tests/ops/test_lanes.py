@@ -220,7 +220,7 @@ def test_lowering_by_device():
         pass
 
 
-WITH_LOOPS = {"09_auto_advance"}
+WITH_LOOPS = {"09_auto_advance", "18_dense_reward", "no_overlap_measured_bundle_start"}
 STEPS = {"sched2": 60, "dl2": 200, "chic": 400}
 STEMS = [
     (name, path.stem)
@@ -243,6 +243,8 @@ def test_golden_cases(name, stem, monkeypatch):
         episode = golden.episode_of(system, case)
     except JaxschedError:
         pytest.skip("no episode")
+    if type(episode.env) is not system.environment:
+        pytest.skip("whole slots or intervals as steps")
     monkeypatch.setattr(system.environment, "step", stepped)
     with golden.precision(system):
         jax.clear_caches()
