@@ -33,6 +33,7 @@ from jaxsched.envs.das.rules.placement import (
     rank_of,
     take,
 )
+from jaxsched.networks.exportable import Precision
 from jaxsched.types import Array, PRNGKey, PyTree, Specs
 from jaxsched.wrappers.history import Remembered, WithHistory
 
@@ -133,7 +134,9 @@ def with_history(env: DAS, options: DASNetwork) -> DAS | WithHistory:
     return WithHistory(env, options.history, affinity_of)
 
 
-def das_agents(env: DAS, options: DASNetwork | None = None) -> Agents:
+def das_agents(
+    env: DAS, options: DASNetwork | None = None, precision: Precision = "float32"
+) -> Agents:
     """Ordering (units: positions, ``priority``) and placement (the same, ``affinity``).
 
     ``sample`` and ``greedy`` take observations of leaves ``[B, ...]``, ``evaluate`` sequences
@@ -143,10 +146,11 @@ def das_agents(env: DAS, options: DASNetwork | None = None) -> Agents:
     Args:
       env: the environment, for its sizes.
       options: of the networks; the defaults if absent.
+      precision: of their products.
     """
     options = DASNetwork() if options is None else options
     options.check(env)
-    trunk = Trunk(env, options)
+    trunk = Trunk(env, options, precision)
 
     def init(key: PRNGKey, specs: Specs) -> PyTree:
         spec = specs.observation

@@ -2,7 +2,8 @@
 
 A window has room for many jobs and mostly holds a few. What is computed per position, or per pair
 of positions, is left out behind a decision's last real position: decisions are taken together by a
-few widths.
+few widths. On other devices than a processor whole windows are computed: how many decisions have
+which width only the device knows, and each round of a loop over them would ask the host.
 
 Axes: ``...`` any batch axes, ``D`` decisions, ``N`` positions, ``M`` machines, ``F`` features.
 """
@@ -19,6 +20,7 @@ from jaxsched.envs.das.learn import walk_process as wp
 from jaxsched.envs.das.learn.networks import Embedding, Trunk, WalkScales
 from jaxsched.envs.das.rules.observation import Observation
 from jaxsched.errors import JaxschedError
+from jaxsched.ops import target
 from jaxsched.ops.masked_map import map_chosen
 from jaxsched.types import Array, PyTree
 
@@ -55,6 +57,8 @@ def by_width(narrow: NarrowFunction, shared: PyTree, decisions: PyTree, real: Ar
       Leaves ``[D, N, ...]``; zero, or any number, in positions that are not real.
     """
     size, num_positions = real.shape
+    if not target.on_cpu():
+        return narrow(num_positions, shared, decisions)
     needed = _needed(real)
     below, parts = 0, []
     for width in widths_of(num_positions):

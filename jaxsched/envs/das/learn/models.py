@@ -46,6 +46,7 @@ from jaxsched.envs.das.rules.placement import rank_of
 from jaxsched.envs.das.rules.tables import Params
 from jaxsched.envs.das.show import log
 from jaxsched.errors import JaxschedError
+from jaxsched.networks.exportable import Precision, dense
 from jaxsched.systems.policy_model import PolicyModel
 from jaxsched.types import Array, PRNGKey, PyTree, Specs
 from jaxsched.wrappers.privileged_state import Whole
@@ -73,15 +74,26 @@ def critic_features(observation: Any, action: dict[str, Array]) -> Array:
     return jnp.concatenate([part.reshape(len(part), -1) for part in parts], axis=-1)
 
 
+def head(precision: Precision, features: Array) -> Array:
+    """Two hidden layers to a value, ``[...]`` of ``[..., D]``; in a module's compact method."""
+    for place, width in enumerate(HIDDEN):
+        features = dense(precision, width, f"Dense_{place}", rectified=True)(features)
+    return dense(precision, 1, f"Dense_{len(HIDDEN)}")(features)[..., 0]
+
+
 class ActionValue(nn.Module):
-    """Q of the features of an observation and an action, ``[B]``."""
+    """Q of the features of an observation and an action, ``[B]``.
+
+    Attributes:
+      precision: of its products.
+    """
+
+    precision: Precision = "float32"
 
     @nn.compact
     def __call__(self, features: Array) -> Array:
         """Two hidden layers."""
-        for width in HIDDEN:
-            features = nn.relu(nn.Dense(width)(features))
-        return nn.Dense(1)(features)[..., 0]
+        return head(self.precision, features)
 
 
 class StateValue(nn.Module):
@@ -92,9 +104,11 @@ class StateValue(nn.Module):
 
     Attributes:
       env: the environment.
+      precision: of its products.
     """
 
     env: DAS
+    precision: Precision = "float32"
 
     @nn.compact
     def __call__(self, observation: Any) -> Array:
@@ -106,21 +120,24 @@ class StateValue(nn.Module):
         derived = derived_features(self.env, seen)
         jobs = jnp.concatenate([seen.jobs, derived.jobs], axis=-1)
         machines = jnp.concatenate([seen.machines, derived.machines], axis=-1)
-        jobs = nn.relu(nn.Dense(64, name="jobs")(jobs))
+        jobs = dense(self.precision, 64, "jobs", rectified=True)(jobs)
         jobs = jnp.where(seen.real[..., None], jobs, 0.0)
-        machines = nn.relu(nn.Dense(64, name="machines")(machines))
+        machines = dense(self.precision, 64, "machines", rectified=True)(machines)
         pooled = [x for part in (jobs, machines) for x in (part.mean(-2), part.max(-2))]
-        hidden = jnp.concatenate([*pooled, *rest], axis=-1)
-        for width in HIDDEN:
-            hidden = nn.relu(nn.Dense(width)(hidden))
-        return nn.Dense(1)(hidden)[..., 0]
+        return head(self.precision, jnp.concatenate([*pooled, *rest], axis=-1))
 
 
 LAST = -1.0  # below every squeezed priority
 Units = Literal["real", "effective"]
 
 
-def agents_of(policy: str, env: DAS, network: DASNetwork, units: Units = "real") -> Agents:
+def agents_of(
+    policy: str,
+    env: DAS,
+    network: DASNetwork,
+    units: Units = "real",
+    precision: Precision = "float32",
+) -> Agents:
     """The agents of a learned policy, as learners take them.
 
     Args:
@@ -128,9 +145,10 @@ def agents_of(policy: str, env: DAS, network: DASNetwork, units: Units = "real")
       env: the environment.
       network: options of DAS' networks.
       units: which count in a loss: all ``real`` positions, or the ``effective`` ones.
+      precision: of the products of DAS' networks.
     """
     agents = {
-        "das": lambda: das_agents(env, network),
+        "das": lambda: das_agents(env, network, precision),
         "dl2": lambda: dl2_agents(env),
         "rifling": lambda: rifling_agents(env),
     }[policy]()
@@ -240,6 +258,7 @@ def policy_model(
     units: Units = "real",
     order: StartOrder = "fifo",
     begins: Beginning = "linear",
+    precision: Precision = "float32",
 ) -> PolicyModel:
     """What a kind of policy is made of.
 
@@ -251,6 +270,7 @@ def policy_model(
       order: of the linear rule that a search starts at: first come first served, or fewest GPUs
         first.
       begins: where the search for a richer rule starts.
+      precision: of the products of DAS' networks and of their critics.
 
     Raises:
       JaxschedError: no such kind.
@@ -268,24 +288,27 @@ def policy_model(
         )
     own = policy == "das"
     return PolicyModel(
-        agents=agents_of(policy, env, network, units),
-        critic=partial(_critic, env),
-        value=StateValue(env),
+        agents=agents_of(policy, env, network, units, precision),
+        critic=partial(_critic, env, precision),
+        value=StateValue(env, precision),
         losses=imitation_losses(policy),
         scale=RANKING_SCALE,
         plays=das_policy(env, network) if own and not network.remembers else None,
         learns_in=partial(with_history, options=network) if own else lambda learned_in: learned_in,
         teacher=lambda name: teacher_of(name, policy, env, network),
+        rounded=partial(policy_model, env, kind, units=units, precision="bfloat16")
+        if own
+        else None,
     )
 
 
-def _critic(env: DAS, kind: str, agents: Agents) -> Critic:
+def _critic(env: DAS, precision: Precision, kind: str, agents: Agents) -> Critic:
     """Of actions, as the paper's, or of states."""
     if kind not in CRITICS:
         raise JaxschedError(f"das: value_network is {kind!r}; accepted: {', '.join(CRITICS)}")
     if kind == "action":
-        return action_value(ActionValue(), agents, critic_features)
-    return state_value(StateValue(env))
+        return action_value(ActionValue(precision), agents, critic_features)
+    return state_value(StateValue(env, precision))
 
 
 def imitation_losses(policy: str) -> tuple[AgentLoss, ...]:

@@ -28,6 +28,7 @@ from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.learn.walk_process import Basis, Kernel, Product
 from jaxsched.envs.das.rules.observation import DAY_S, Observation, Recovered, recover
 from jaxsched.errors import JaxschedError
+from jaxsched.networks.exportable import LECUN_NORMAL, Precision, dense
 from jaxsched.options import Bounds, Count
 from jaxsched.types import Array
 
@@ -239,10 +240,14 @@ class Trunk(nn.Module):
     Attributes:
       env: for the sizes that derived features are relative to.
       options: see there.
+      precision: what layers multiply in while learning. With ``"bfloat16"`` embeddings of jobs and
+        machines, and the attention between positions, are kept rounded to it; sums, softmax,
+        normalisation and the outputs are computed in float32.
     """
 
     env: DAS
     options: DASNetwork
+    precision: Precision = "float32"
 
     @nn.compact
     def __call__(self, observation: Observation) -> tuple[Embedding, WalkScales | None]:
@@ -252,17 +257,16 @@ class Trunk(nn.Module):
         """
         options, real = self.options, observation.real
         jobs, machines, pairs = read(self.env, options, observation)
-        jobs = nn.relu(nn.Dense(options.width, name="jobs")(jobs))
-        machines = nn.relu(nn.Dense(options.width, name="machines")(machines))
+        layer = partial(dense, self.precision)
+        jobs = layer(options.width, "jobs", rectified=True)(jobs)
+        machines = layer(options.width, "machines", rectified=True)(machines)
         if options.communicates:
             jobs = self._message(jobs, machines)
         jobs = self._attention(jobs, real)
-        head = nn.Dense(2, kernel_init=SMALL, name="priority")(jobs)
+        head = layer(2, "priority", kernel_init=SMALL)(jobs)
         affinity_mean = self._combined("affinity_mean", jobs, machines)
         if pairs is not None:
-            affinity_mean += nn.Dense(1, use_bias=False, kernel_init=SMALL, name="pairs")(pairs)[
-                ..., 0
-            ]
+            affinity_mean += layer(1, "pairs", kernel_init=SMALL, use_bias=False)(pairs)[..., 0]
         affinity_mean = jnp.tanh(affinity_mean)
         affinity_std = jnp.zeros_like(affinity_mean)
         if not options.remembers:
@@ -270,8 +274,8 @@ class Trunk(nn.Module):
         elif options.mean == "zero":
             affinity_mean = jnp.zeros_like(affinity_mean)
         embedding = Embedding(
-            jobs=jobs,
-            machines=machines,
+            jobs=jobs.astype(FLOAT),
+            machines=machines.astype(FLOAT),
             priority_mean=jnp.tanh(head[..., 0]),
             priority_std=self._std(head[..., 1]),
             affinity_mean=affinity_mean,
@@ -279,29 +283,35 @@ class Trunk(nn.Module):
         )
         return embedding, self._scales() if options.remembers else None
 
+    def _rounded(self, x: Array) -> Array:
+        """What is kept of numbers in the precision of the products."""
+        return x.astype(self.precision)
+
     def _message(self, jobs: Array, machines: Array) -> Array:
         """Squeeze-and-communicate: a gate mixes the mean machine into each job (10.1)."""
         mean = jnp.mean(machines, axis=-2, keepdims=True)
         message = jnp.broadcast_to(mean, jobs.shape)
         both = jnp.concatenate([jobs, message], axis=-1)
-        gate = nn.sigmoid(nn.Dense(self.options.width, name="gate")(both))
-        return gate * message + (1 - gate) * jobs
+        gate = nn.sigmoid(dense(self.precision, self.options.width, "gate")(both))
+        return self._rounded(gate * message + (1 - gate) * jobs)
 
     def _attention(self, jobs: Array, real: Array) -> Array:
         """One layer of attention between positions that knows their order (10.2)."""
         width, heads = self.options.width, self.options.heads
         z = jobs + position_encoding(jobs.shape[-2], width)
         depth = width // heads
-        joint = nn.Dense(3 * width, use_bias=False, name="query_key_value")(z)
+        joint = dense(self.precision, 3 * width, "query_key_value", use_bias=False)(z)
         query, key, value = (
-            part.reshape(*z.shape[:-1], heads, depth) for part in jnp.split(joint, 3, axis=-1)
+            part.reshape(*z.shape[:-1], heads, depth)
+            for part in jnp.split(self._rounded(joint), 3, axis=-1)
         )
-        scores = jnp.einsum("...ihd,...jhd->...hij", query, key) / depth**0.5
+        scores = jnp.einsum("...ihd,...jhd->...hij", query, key).astype(FLOAT) / depth**0.5
         scores = jnp.where(real[..., None, None, :], scores, -1e9)
-        mixed = jnp.einsum("...hij,...jhd->...ihd", jax.nn.softmax(scores, axis=-1), value)
-        output = self.param("output", nn.initializers.lecun_normal(), (heads, depth, depth), FLOAT)
-        mixed = jnp.einsum("...ihd,hdf->...ihf", mixed, output)
-        return nn.LayerNorm(name="norm")(z + mixed.reshape(z.shape))
+        share = self._rounded(jax.nn.softmax(scores, axis=-1))
+        mixed = jnp.einsum("...hij,...jhd->...ihd", share, value)
+        output = self.param("output", LECUN_NORMAL, (heads, depth, depth), FLOAT)
+        mixed = jnp.einsum("...ihd,hdf->...ihf", mixed, self._rounded(output))
+        return self._rounded(nn.LayerNorm(name="norm")(z + mixed.reshape(z.shape)))
 
     def _combined(self, name: str, jobs: Array, machines: Array) -> Array:
         """A linear function of the products of both embeddings (10.3), ``[..., N, M]``."""
@@ -311,8 +321,13 @@ class Trunk(nn.Module):
             weighted = jobs * self.param(f"{name}_weight", SMALL, (width,), FLOAT)
         else:
             scale = nn.initializers.normal(0.01 / width**0.5)
-            weighted = jobs @ self.param(f"{name}_weight", scale, (width, width), FLOAT)
-        return jnp.einsum("...ie,...me->...im", weighted, machines) + bias
+            weight = self.param(f"{name}_weight", scale, (width, width), FLOAT)
+            weighted = jobs @ self._rounded(weight)
+        weighted = self._rounded(weighted)
+        products = jnp.einsum(
+            "...ie,...me->...im", weighted, machines, preferred_element_type=FLOAT
+        )
+        return products + bias
 
     def _std(self, spread: Array) -> Array:
         """Deviations, the initial one where the network says 0."""

@@ -283,6 +283,35 @@ CONTENDED_BRANCHING = replace(
 """The same networks by policy iteration: what rules would do and two draws are tried on copies."""
 
 
+GPU_PPO = replace(
+    CONTENDED_MAPPO,
+    traces=CONTENDED_MAPPO_SMALL.traces,
+    stages=(
+        replace(
+            _LONGER,
+            learner=replace(
+                _LONGER.learner,
+                sequence_length=None,
+                epochs=2,
+                learning_rate=1e-3,
+                final_learning_rate=0.0,
+                entropy_start=0.003,
+            ),
+            loop=LoopConfig(num_envs=32_768, rollout_length=16, num_updates=400),
+            env={**FIRST, "events_per_step": 1},
+            episodes=Episodes(jobs=250),
+            network_options={"units": "effective"},
+            precision="bfloat16",
+            adjust=None,
+            evaluate_every=50,
+        ),
+    ),
+    checkpoint_every=200,
+)
+"""From nothing, with as many environments as keep a GPU busy: a step is one event in each of them,
+so that none waits for another, and no heuristic plays the tables first."""
+
+
 def busier(recipe: Recipe) -> Recipe:
     """The same with more arrivals in turn."""
     episodes = replace(EPISODES, scales=BUSIER, until=0.0)
@@ -300,6 +329,7 @@ PRESETS = {
     "contended": CONTENDED,
     "contended-branching": CONTENDED_BRANCHING,
     "contended-mappo": CONTENDED_MAPPO_SMALL,
+    "gpu-ppo": GPU_PPO,
 }
 """On 8 machines."""
 OF_SIZES: dict[str, dict[str, Recipe]] = {
@@ -345,6 +375,9 @@ NOTES = {
     ),
     "contended-mappo": PresetInfo(
         "DAS' networks by MAPPO from linear on, at load 0.9", "30 min on 2 CPU cores"
+    ),
+    "gpu-ppo": PresetInfo(
+        "DAS' networks by MAPPO from nothing with 32,768 environments side by side, for a GPU"
     ),
 }
 """What each recipe is for; times as ``benchmarks/results`` has them."""
