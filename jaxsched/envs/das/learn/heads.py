@@ -2,8 +2,9 @@
 
 A window has room for many jobs and mostly holds a few. What is computed per position, or per pair
 of positions, is left out behind a decision's last real position: decisions are taken together by a
-few widths. On other devices than a processor whole windows are computed: how many decisions have
-which width only the device knows, and each round of a loop over them would ask the host.
+few widths. On other devices than a processor that is done for networks with a walk process alone,
+whose positions cost most: how many decisions have which width only the device knows, and each round
+of a loop over them asks the host.
 
 Axes: ``...`` any batch axes, ``D`` decisions, ``N`` positions, ``M`` machines, ``F`` features.
 """
@@ -57,8 +58,6 @@ def by_width(narrow: NarrowFunction, shared: PyTree, decisions: PyTree, real: Ar
       Leaves ``[D, N, ...]``; zero, or any number, in positions that are not real.
     """
     size, num_positions = real.shape
-    if not target.on_cpu():
-        return narrow(num_positions, shared, decisions)
     needed = _needed(real)
     below, parts = 0, []
     for width in widths_of(num_positions):
@@ -185,12 +184,18 @@ def outlook_of(
     return _settled(trunk, outlook, observation.real)
 
 
+def takes_whole_windows(trunk: Trunk) -> bool:
+    """Whether all positions of a window are computed, whatever they hold."""
+    return not (target.on_cpu() or trunk.options.remembers)
+
+
 def outlook_by_width(
     trunk: Trunk, params: PyTree, observation: Observation, executed: Array | None = None
 ) -> Outlook:
     """The same where positions are real, for many decisions; differentiable in ``params`` alone."""
     lead, num_positions = observation.real.shape[:-1], observation.real.shape[-1]
-    if len(widths_of(num_positions)) == 1 or math.prod(lead) == 1:
+    one = len(widths_of(num_positions)) == 1 or math.prod(lead) == 1
+    if one or takes_whole_windows(trunk):
         return outlook_of(trunk, params, observation, executed)
     flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[len(lead) :]), (observation, executed))
     found = by_width(partial(_narrow, trunk), params, flat, flat[0].real)

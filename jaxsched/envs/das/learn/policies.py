@@ -31,7 +31,12 @@ from jaxsched.envs.das.learn.agents import (
     is_decision,
     same_job,
 )
-from jaxsched.envs.das.learn.heads import noise_of, outlook_of, play_by_width
+from jaxsched.envs.das.learn.heads import (
+    noise_of,
+    outlook_of,
+    play_by_width,
+    takes_whole_windows,
+)
 from jaxsched.envs.das.learn.networks import DASNetwork, Trunk, read_kind
 from jaxsched.envs.das.learn.rivals import Rival, dl2_rival, rifling_rival
 from jaxsched.envs.das.learn.walk_process import Evidence
@@ -69,11 +74,12 @@ def das_policy(env: DAS, options: DASNetwork, name: str = "das", play: Play = "g
         observation = finite(view.observation)
         number = number_of(observation)
         known = added(memory) if not follows else known_of_jobs(memory, number)
-        if play == "greedy":
+        if play == "greedy" and not takes_whole_windows(trunk):
             decision = (observation, known)
             choice = play_by_width(partial(choices, trunk), weights, decision, observation.real)
         else:
-            choice = _choose(trunk, weights, observation, known, normals(trunk, key))
+            noise = None if play == "greedy" else normals(trunk, key)
+            choice = _choose(trunk, weights, observation, known, noise)
         latest = (choice.latest, number) if follows else choice.latest
         memory = _pushed(memory, latest, observation)
         return {"priority": choice.priority, "affinity": choice.affinity}, memory
