@@ -16,8 +16,7 @@ from jaxsched.envs.das.heuristics.weighted import (
     rule_digest,
     rules_digest,
 )
-from jaxsched.envs.das.jobs import gang_jobs
-from jaxsched.envs.das.jobs.traces import WORKLOAD
+from jaxsched.envs.das.jobs import WORKLOAD, gang_jobs
 from jaxsched.envs.das.learn import models
 from jaxsched.envs.das.learn.policies import array_policy
 from jaxsched.envs.das.learn.presets import DEPARTURES, FORMER_SETTINGS, NOTES, PRESETS, SIZES

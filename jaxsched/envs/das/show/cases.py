@@ -14,8 +14,7 @@ from jaxsched.core.policies import Policy, View, one_of
 from jaxsched.core.trajectory import Step, Trajectory, record_trajectory
 from jaxsched.envs.das.environment import DAS, Action, StepMetrics
 from jaxsched.envs.das.heuristics.baselines import baseline, surrogate
-from jaxsched.envs.das.jobs import GANG_JOBS
-from jaxsched.envs.das.jobs.traces import CLUSTERS, das_stream
+from jaxsched.envs.das.jobs import CLUSTERS, GANG_JOBS, das_stream
 from jaxsched.envs.das.rules.dynamics import State, real_positions
 from jaxsched.envs.das.rules.observation import Observation
 from jaxsched.envs.das.rules.tables import SCALARS, Params, with_room

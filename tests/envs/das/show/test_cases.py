@@ -7,7 +7,7 @@ import pytest
 
 from jaxsched.envs.das import DAS
 from jaxsched.envs.das.heuristics.baselines import baseline
-from jaxsched.envs.das.jobs.traces import das_stream
+from jaxsched.envs.das.jobs import das_stream
 from jaxsched.envs.das.show import cases, log
 from jaxsched.errors import JaxschedError
 from jaxsched.systems import golden, registry

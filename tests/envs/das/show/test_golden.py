@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from jaxsched.envs.das import DAS
-from jaxsched.envs.das.jobs.traces import das_stream
+from jaxsched.envs.das.jobs import das_stream
 from jaxsched.envs.das.show import cases
 from jaxsched.errors import JaxschedError
 from jaxsched.systems import golden, registry
