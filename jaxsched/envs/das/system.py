@@ -8,7 +8,7 @@ import numpy as np
 
 from jaxsched.core.policies import Policy, uniform_reals
 from jaxsched.envs.das.environment import DAS
-from jaxsched.envs.das.heuristics.baselines import SEARCHERS, baseline, searcher
+from jaxsched.envs.das.heuristics import SEARCHERS, baseline, searcher
 from jaxsched.envs.das.heuristics.weighted import (
     found_rule,
     found_scored,

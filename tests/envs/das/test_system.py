@@ -10,7 +10,7 @@ import pytest
 from jaxsched.core.evaluation import run_episodes
 from jaxsched.core.policies import View
 from jaxsched.envs.das.environment import DAS
-from jaxsched.envs.das.heuristics.baselines import NAMES, baseline
+from jaxsched.envs.das.heuristics import NAMES, baseline
 from jaxsched.envs.das.learn import models
 from jaxsched.envs.das.learn.agents import is_decision, with_history
 from jaxsched.envs.das.learn.models import (
@@ -23,9 +23,9 @@ from jaxsched.envs.das.learn.models import (
     teacher_of,
 )
 from jaxsched.envs.das.learn.networks import DASNetwork, kind_of, read_kind
+from jaxsched.envs.das.rules import NEVER
 from jaxsched.envs.das.rules.observation import Observation
 from jaxsched.envs.das.rules.placement import MOST_COMPARED, inverse_of, rank_of
-from jaxsched.envs.das.rules.tables import NEVER
 from jaxsched.envs.das.show import log
 from jaxsched.envs.das.show.paper import HEURISTICS, paper_rows
 from jaxsched.errors import JaxschedError

@@ -41,9 +41,9 @@ from jaxsched.envs.das.learn.agents import (
 from jaxsched.envs.das.learn.networks import DASNetwork, derived_features, read_kind
 from jaxsched.envs.das.learn.policies import das_policy, forgetful_policy
 from jaxsched.envs.das.learn.rivals import dl2_agents, fifo_priority, rifling_agents
+from jaxsched.envs.das.rules import Params
 from jaxsched.envs.das.rules.observation import Observation, recover
 from jaxsched.envs.das.rules.placement import rank_of
-from jaxsched.envs.das.rules.tables import Params
 from jaxsched.envs.das.show import log
 from jaxsched.errors import JaxschedError
 from jaxsched.networks.exportable import Precision, dense

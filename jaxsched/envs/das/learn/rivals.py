@@ -16,7 +16,7 @@ import jax.numpy as jnp
 
 from jaxsched.algorithms.agents import Agents, Likelihood, Normal, gaussian_agents
 from jaxsched.envs.das.environment import DAS
-from jaxsched.envs.das.heuristics.baselines import loadbalance
+from jaxsched.envs.das.heuristics import loadbalance
 from jaxsched.envs.das.learn.agents import ORDERING, PLACEMENT, Action
 from jaxsched.envs.das.learn.networks import SMALL, STD_FLOOR
 from jaxsched.envs.das.rules.observation import Observation, recover

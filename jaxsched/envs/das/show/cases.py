@@ -13,11 +13,11 @@ import numpy as np
 from jaxsched.core.policies import Policy, View, one_of
 from jaxsched.core.trajectory import Step, Trajectory, record_trajectory
 from jaxsched.envs.das.environment import DAS, Action, StepMetrics
-from jaxsched.envs.das.heuristics.baselines import baseline, surrogate
+from jaxsched.envs.das.heuristics import baseline, surrogate
 from jaxsched.envs.das.jobs import CLUSTERS, GANG_JOBS, das_stream
+from jaxsched.envs.das.rules import SCALARS, Params, with_room
 from jaxsched.envs.das.rules.dynamics import State, real_positions
 from jaxsched.envs.das.rules.observation import Observation
-from jaxsched.envs.das.rules.tables import SCALARS, Params, with_room
 from jaxsched.envs.das.show import log
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, from_records

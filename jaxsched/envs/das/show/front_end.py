@@ -22,9 +22,8 @@ from jaxsched.envs.das.jobs import (
     MOST_DURATION_S,
     USER,
 )
-from jaxsched.envs.das.rules import dynamics, machines
+from jaxsched.envs.das.rules import Params, dynamics, machines, row_of, with_room
 from jaxsched.envs.das.rules.dynamics import State, StepAccumulator, window_of
-from jaxsched.envs.das.rules.tables import Params, row_of, with_room
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, from_records
 from jaxsched.systems.cluster_estimates import (

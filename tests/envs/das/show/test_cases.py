@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jaxsched.envs.das import DAS
-from jaxsched.envs.das.heuristics.baselines import baseline
+from jaxsched.envs.das.heuristics import baseline
 from jaxsched.envs.das.jobs import das_stream
 from jaxsched.envs.das.show import cases, log
 from jaxsched.errors import JaxschedError
