@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from jaxsched.core.policies import View
-from jaxsched.envs.das.learn import models, networks, policies
-from jaxsched.envs.das.learn.networks import Trunk
+from jaxsched.envs.das.learn import Trunk, models, policies, read_kind
 from jaxsched.envs.das.learn.policies import array_policy
 from jaxsched.errors import JaxschedError
 from jaxsched.exports import operations
@@ -154,7 +153,7 @@ def traced():
 
 def test_draws_are_those_of_the_sampling_player():
     given = ready()
-    _, network = networks.read_kind(KIND)
+    _, network = read_kind(KIND)
     player = policies.das_policy(given.env, network, play="sampled")
     state, _ = given.env.reset(jax.random.key(0), given.params, jnp.int32(0))
     observation, mask = given.env.observe(state, given.params)

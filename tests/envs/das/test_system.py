@@ -11,7 +11,7 @@ from jaxsched.core.evaluation import run_episodes
 from jaxsched.core.policies import View
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.heuristics import NAMES, baseline
-from jaxsched.envs.das.learn import models
+from jaxsched.envs.das.learn import DASNetwork, kind_of, models, read_kind
 from jaxsched.envs.das.learn.agents import is_decision, with_history
 from jaxsched.envs.das.learn.models import (
     ActionValue,
@@ -22,7 +22,6 @@ from jaxsched.envs.das.learn.models import (
     squeezed,
     teacher_of,
 )
-from jaxsched.envs.das.learn.networks import DASNetwork, kind_of, read_kind
 from jaxsched.envs.das.rules import NEVER
 from jaxsched.envs.das.rules.observation import Observation
 from jaxsched.envs.das.rules.placement import MOST_COMPARED, inverse_of, rank_of

@@ -28,19 +28,21 @@ from jaxsched.envs.das.heuristics.weighted import (
     policy_named,
     scored_policy,
 )
+from jaxsched.envs.das.learn import DASNetwork, derived_features, read_kind
 from jaxsched.envs.das.learn.agents import (
     ORDERING,
     PLACEMENT,
     current,
     das_agents,
+    dl2_agents,
     effective_only,
+    fifo_priority,
     finite,
     is_any,
+    rifling_agents,
     with_history,
 )
-from jaxsched.envs.das.learn.networks import DASNetwork, derived_features, read_kind
 from jaxsched.envs.das.learn.policies import das_policy, forgetful_policy
-from jaxsched.envs.das.learn.rivals import dl2_agents, fifo_priority, rifling_agents
 from jaxsched.envs.das.rules import Params
 from jaxsched.envs.das.rules.observation import Observation, recover
 from jaxsched.envs.das.rules.placement import rank_of
@@ -264,7 +266,7 @@ def policy_model(
 
     Args:
       env: the cluster.
-      kind: see ``networks.read_kind``.
+      kind: see ``learn.read_kind``.
       units: what counts in the losses: all positions that hold a job, or those whose part of the
         action has an effect (``agents.effective_units``).
       order: of the linear rule that a search starts at: first come first served, or fewest GPUs

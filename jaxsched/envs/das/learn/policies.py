@@ -21,27 +21,31 @@ from jaxsched.core.array_policy import NEXT, ArrayPolicy
 from jaxsched.core.policies import Play, Policy, View, no_memory
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.heuristics.weighted import decide_linear, decide_scored
+from jaxsched.envs.das.learn import (
+    DASNetwork,
+    Trunk,
+    noise_of,
+    outlook_of,
+    read_kind,
+    takes_whole_windows,
+)
 from jaxsched.envs.das.learn import walk_process as wp
 from jaxsched.envs.das.learn.agents import (
     NOBODY,
     Action,
     DiagonalRows,
+    Rival,
     WalkRows,
+    dl2_rival,
     finite,
     is_decision,
+    rifling_rival,
     same_job,
 )
-from jaxsched.envs.das.learn.heads import (
-    noise_of,
-    outlook_of,
-    play_by_width,
-    takes_whole_windows,
-)
-from jaxsched.envs.das.learn.networks import DASNetwork, Trunk, read_kind
-from jaxsched.envs.das.learn.rivals import Rival, dl2_rival, rifling_rival
 from jaxsched.envs.das.learn.walk_process import Evidence
 from jaxsched.envs.das.rules.observation import Observation
 from jaxsched.ops.batching import unbatched
+from jaxsched.ops.by_width import play_by_width
 from jaxsched.types import Array, ArraySpec, PRNGKey, PyTree
 
 
@@ -244,7 +248,7 @@ def array_policy(env: DAS, kind: str) -> ArrayPolicy:
 
     Args:
       env: the environment.
-      kind: see ``networks.read_kind``.
+      kind: see ``learn.read_kind``.
     """
     which, network = read_kind(kind)
     memory: dict[str, ArraySpec] = {}

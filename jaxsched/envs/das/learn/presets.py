@@ -16,8 +16,8 @@ from jaxsched.algorithms.regression import RegressionConfig
 from jaxsched.core.training import LoopConfig
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.jobs import CLUSTERS
+from jaxsched.envs.das.learn import DASNetwork, kind_of, read_kind
 from jaxsched.envs.das.learn.models import RANKING_SCALE, RelativeTo, imitation_losses
-from jaxsched.envs.das.learn.networks import DASNetwork, kind_of, read_kind
 from jaxsched.systems.departures import Departures, Words, of_learner
 from jaxsched.systems.parts import PresetInfo, TraceSet
 from jaxsched.systems.recipe import Episodes, Recipe, Stage
