@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from jaxsched.core.policies import View
-from jaxsched.envs.das.learn import Trunk, models, policies, read_kind
+from jaxsched.envs.das.learn import Trunk, policies, read_kind
 from jaxsched.envs.das.learn.policies import array_policy
 from jaxsched.errors import JaxschedError
 from jaxsched.exports import operations
@@ -56,7 +56,7 @@ def ready(kind=KIND, **options):
     env, params = instance.env, instance.params
     key, specs = jax.random.key(3), env.specs(params)
     shapes, structure = jax.tree.flatten(
-        jax.eval_shape(lambda: models.init_weights(env, kind, key, specs))
+        jax.eval_shape(lambda: policies.init_weights(env, kind, key, specs))
     )
     random = np.random.default_rng(0)
     drawn = [0.5 * random.normal(size=x.shape).astype("f4") for x in shapes]

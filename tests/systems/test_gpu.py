@@ -13,7 +13,7 @@ from jaxsched.algorithms.ppo import PPOConfig, ppo
 from jaxsched.core import training
 from jaxsched.core.policies import View
 from jaxsched.envs.das.learn import DASNetwork, Trunk
-from jaxsched.envs.das.learn.models import ActionValue, StateValue
+from jaxsched.envs.das.learn.policies import ActionValue, StateValue
 from jaxsched.envs.dl2.learn import RowPolicy
 from jaxsched.errors import JaxschedError
 from jaxsched.exports.weights import named_weights

@@ -27,7 +27,7 @@ from benchmarks.papers.settings import Settings
 from benchmarks.papers.store import Store
 from jaxsched.core.policies import Policy, View, no_memory
 from jaxsched.envs.das.jobs import GANG_JOBS
-from jaxsched.envs.das.learn import changed_kind, models, read_kind
+from jaxsched.envs.das.learn import changed_kind, policies, read_kind
 from jaxsched.envs.das.show import paper as published
 from jaxsched.experiment.run import Run
 from jaxsched.jobs import JobTable, digest_tables
@@ -427,7 +427,7 @@ def fresh_policies(lab, study):
     stages = stages_of(SYSTEM, as_it_is(study.recipe), [table])
     env, kind = stages[-1].play_env, stages[-1].network
     specs = env.specs(env.params([table]))
-    weights = [models.init_weights(env, kind, jax.random.key(seed), specs) for seed in (0, 1)]
+    weights = [policies.init_weights(env, kind, jax.random.key(seed), specs) for seed in (0, 1)]
     learned = Learned("drawn", env, kind, weights)
     return Policies(stages, (0, 1), Run(lab.store.path, learned, [], [], {}, True, SYSTEM))
 

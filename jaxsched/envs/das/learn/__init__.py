@@ -32,11 +32,11 @@ import numpy as np
 
 from jaxsched import options
 from jaxsched.envs.das.environment import DAS
-from jaxsched.envs.das.learn import walk_process as wp
-from jaxsched.envs.das.learn.walk_process import Basis, Kernel, Product
 from jaxsched.envs.das.rules.observation import DAY_S, Observation, Recovered, recover
 from jaxsched.errors import JaxschedError
+from jaxsched.networks import walk_process as wp
 from jaxsched.networks.exportable import LECUN_NORMAL, Precision, dense
+from jaxsched.networks.walk_process import Basis, Kernel, Product
 from jaxsched.ops import target
 from jaxsched.ops.by_width import by_width, widths_of
 from jaxsched.options import Bounds, Count

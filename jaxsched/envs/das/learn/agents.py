@@ -35,7 +35,6 @@ from jaxsched.envs.das.learn import (
     noise_of,
     outlook_by_width,
 )
-from jaxsched.envs.das.learn import walk_process as wp
 from jaxsched.envs.das.rules.observation import Observation, recover
 from jaxsched.envs.das.rules.placement import (
     Demand,
@@ -48,6 +47,7 @@ from jaxsched.envs.das.rules.placement import (
     rows_in_turn,
     take,
 )
+from jaxsched.networks import walk_process as wp
 from jaxsched.networks.exportable import Precision
 from jaxsched.networks.mlp import mlp
 from jaxsched.types import Array, PRNGKey, PyTree, Specs

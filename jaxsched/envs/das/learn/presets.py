@@ -6,8 +6,11 @@ not have. Its rivals begin at what they replace: DL2 regresses first-come-first-
 from the paper's recipe.
 """
 
-from dataclasses import fields, replace
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
 from typing import Any
+
+import jax.numpy as jnp
 
 from jaxsched.algorithms.branching_settings import BranchingConfig
 from jaxsched.algorithms.evolution import EvolutionConfig
@@ -15,13 +18,57 @@ from jaxsched.algorithms.ppo import PPOConfig
 from jaxsched.algorithms.regression import RegressionConfig
 from jaxsched.core.training import LoopConfig
 from jaxsched.envs.das.environment import DAS
+from jaxsched.envs.das.heuristics.weighted import policy_named
 from jaxsched.envs.das.jobs import CLUSTERS
 from jaxsched.envs.das.learn import DASNetwork, kind_of, read_kind
-from jaxsched.envs.das.learn.models import RANKING_SCALE, RelativeTo, imitation_losses
+from jaxsched.envs.das.learn.policies import RANKING_SCALE, imitation_losses
+from jaxsched.envs.das.rules import Params
+from jaxsched.envs.das.show import log
+from jaxsched.errors import JaxschedError
 from jaxsched.systems.departures import Departures, Words, of_learner
 from jaxsched.systems.parts import PresetInfo, TraceSet
 from jaxsched.systems.recipe import Episodes, Recipe, Stage
 from jaxsched.systems.system import Size
+
+
+@dataclass(frozen=True)
+class RelativeTo:
+    """The dense reward counts completion time and fee relative to what a heuristic gets.
+
+    The return of an episode is then minus ``dense_scale`` times (completion time over the
+    heuristic's plus ``fee_weight`` times fee over the heuristic's).
+
+    Attributes:
+      heuristic: which, or a rule; it plays each training episode once.
+      fee_weight: of the relative fee, that of the relative completion time being 1.
+    """
+
+    heuristic: str
+    fee_weight: float = 1.0
+
+    def __call__(self, env: DAS, params: Params) -> Callable[[], Params]:
+        """What makes such parameters.
+
+        Raises:
+          JaxschedError: no such heuristic, or another reward.
+        """
+        if env.reward != "dense":
+            raise JaxschedError(
+                f"das: adjust is relative to {self.heuristic} and env.reward is {env.reward!r}; "
+                "accepted: 'dense'"
+            )
+        plain = replace(env, sampling="first", events_per_step=2)
+        policy = policy_named(self.heuristic, plain)
+
+        def relative() -> Params:
+            found: Any = log.play(plain, policy, params)
+            return params._replace(
+                jct_ref_min=jnp.asarray(found["avg_jct_min"], jnp.float32),
+                fee_ref=jnp.asarray(found["avg_fee"] / self.fee_weight, jnp.float32),
+            )
+
+        return relative
+
 
 TRACES = TraceSet("das-mixed", "das-test", validation="das-mixed", num_train=160, num_validation=60)
 """Completion times of episodes differ by a factor of ten, so learning and choosing take many."""

@@ -11,9 +11,9 @@ import pytest
 from jaxsched.envs.das import learn
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.learn import DASNetwork, Trunk, derived_features, policies
-from jaxsched.envs.das.learn import walk_process as wp
 from jaxsched.envs.das.rules.observation import Observation
 from jaxsched.errors import JaxschedError
+from jaxsched.networks import walk_process as wp
 from jaxsched.ops import by_width
 from jaxsched.ops.by_width import SPLIT_FROM, play_by_width
 
