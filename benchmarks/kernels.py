@@ -43,8 +43,8 @@ BATCHES = {
     "mlfs": 256,
     "cluster": 4096,
 }
-"""Environments side by side with which each is fastest on two cores, or about; ``cluster`` has
-SCHED2's number, none was looked for."""
+"""Environments side by side with which each is fastest on two cores, or about; for ``cluster`` that
+was not measured."""
 OPTIONS: dict[str, dict[str, Any]] = {"das": {"events_per_step": 2}, "mlfs": {"slot_every": 32}}
 STEPS = 4
 H100_BATCHES = {
