@@ -13,7 +13,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 budget=${BUDGET_S:-480}
 python=${PYTHON:-python3}
 sizes=${SIZES:-full}
-systems=${SYSTEMS:-sched2 dl2 chic das mlfs}
+systems=${SYSTEMS:-sched2 dl2 chic das mlfs cluster}
 folder=${1:-benchmarks/results/gpu_$(date -u +%Y-%m-%d)}
 mkdir -p "$folder"
 summary=$folder/summary.txt
@@ -90,12 +90,12 @@ lowerings() {
   done
 }
 
-# Rows of training of a preset; DAS, whose actions are no single choice, has neither.
+# Rows of training of a preset; DAS, whose actions are no single choice, has no plain ones.
 training() {
   local suffix=$1 preset=$2
   shift 2
   for system in $systems; do
-    [ "$system" = das ] && continue
+    [ "$system" = das ] && [ "$preset" = plain-ppo ] && continue
     row "${system}_$suffix" "$least" 60 jaxsched bench training --system "$system" \
       --preset "$preset" "${training[@]}" "$@"
   done
@@ -106,10 +106,6 @@ row device_check "$least" 120 benchmarks.device_check --systems "${systems// /,}
 throughput
 lowerings
 training gpu_training gpu-ppo "${large[@]}"
-if [ "$sizes" = full ] && [[ " $systems " = *" das "* ]]; then
-  row das_gpu_training "$least" 60 jaxsched bench training --system das --preset contended-mappo \
-    --set mappo.loop.num_envs=2048 --set mappo.env.events_per_step=1 "${training[@]}"
-fi
 if [ "$sizes" = full ] && [[ " $systems " = *" sched2 "* ]]; then
   for preset in search gpu-ppo; do
     row "sched2_time_to_score_$preset" "$least" 90 jaxsched bench training --system sched2 \

@@ -31,6 +31,8 @@ class PolicyModel(NamedTuple):
         policy is not found by search.
       learns_in: the environment that adds what the agents remember.
       teacher: whom they imitate, by name, in ``learns_in`` of the environment.
+      rounded: ``rounded()``, the same with networks that multiply in bfloat16 while learning; None:
+        they do not.
     """
 
     agents: Agents | None = None
@@ -43,6 +45,7 @@ class PolicyModel(NamedTuple):
     decide: Callable[[PyTree, PyTree, PyTree], PyTree] | None = None
     learns_in: Callable[[Any], Environment] = _as_it_is
     teacher: Callable[[str], Policy] | None = None
+    rounded: Callable[[], "PolicyModel"] | None = None
 
 
 def beside_critic(model: PolicyModel) -> PolicyModel:

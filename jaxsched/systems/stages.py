@@ -113,6 +113,7 @@ def _parts(
     if model is None:
         parts = _of_network(system, recipe, stage, env)
     else:
+        model = _model_in_precision(model, stage.precision)
         model = beside_critic(model) if stage.critic == "state" else model
         learns_in, teacher = model.learns_in(learns_in), model.teacher
         parts = _of_model(model, stage)
@@ -176,6 +177,21 @@ def _in_precision(network: Any, precision: str) -> Any:
     return network.clone(precision=precision)
 
 
+def _model_in_precision(model: PolicyModel, precision: str) -> PolicyModel:
+    """The same model with other products.
+
+    Raises:
+      JaxschedError: they cannot be chosen.
+    """
+    if precision == "float32":
+        return model
+    if model.rounded is None:
+        raise JaxschedError(
+            f"precision is {precision!r}; accepted: float32, as this policy has no other"
+        )
+    return model.rounded()
+
+
 def _of_network(system: System, recipe: Recipe, stage: Stage, env: Environment) -> Parts:
     """Of a policy that is a network's scores or outputs."""
     if stage.rivals:
@@ -207,11 +223,6 @@ def _of_network(system: System, recipe: Recipe, stage: Stage, env: Environment) 
 
 def _of_model(model: PolicyModel, stage: Stage) -> Parts:
     """Of a policy that is more than that."""
-    if stage.precision != "float32":
-        raise JaxschedError(
-            f"precision is {stage.precision!r}; accepted: float32, as the policy is no network of "
-            "scores"
-        )
     if stage.rivals and not isinstance(stage.learner, BranchingConfig):
         raise JaxschedError(f"rivals is {stage.rivals}; accepted: none but for branching")
     return Parts(

@@ -97,13 +97,15 @@ def test_estimates_stand_beside_what_was_measured(tmp_path, monkeypatch, capsys)
     assert "4e+06" in words and "0.25" in words and "1 rows: estimated" in words
 
 
-def test_the_gpu_script_names_what_it_skips(tmp_path):
+@pytest.mark.parametrize(("systems", "rows"), [("sched2 mlfs", 15), ("das", 5), ("cluster", 6)])
+def test_the_gpu_script_names_what_it_skips(tmp_path, systems, rows):
     """No time for anything: each row is named, nothing is measured."""
-    settings = {"BUDGET_S": "0", "SYSTEMS": "sched2 mlfs", "PATH": "/usr/bin:/bin"}
+    settings = {"BUDGET_S": "0", "SYSTEMS": systems, "PATH": "/usr/bin:/bin"}
     script = ROOT / "benchmarks" / "gpu.sh"
     subprocess.run([script, tmp_path], env=settings, check=True, capture_output=True)
     lines = (tmp_path / "summary.txt").read_text().splitlines()
-    assert sum("skipped" in line for line in lines) == len(lines) - 1 == 15
+    assert sum("skipped" in line for line in lines) == len(lines) - 1 == rows
+    assert any("gpu_training:" in line for line in lines)
     assert not list(tmp_path.glob("*.json"))
 
 

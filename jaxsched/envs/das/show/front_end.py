@@ -13,11 +13,17 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsched.envs.das.environment import DAS
-from jaxsched.envs.das.jobs import CPUS_PER_GPU, GANG_JOBS, GB_PER_GPU, GROUP, USER
-from jaxsched.envs.das.jobs.traces import MEDIAN_DURATION_S, MOST_DURATION_S
-from jaxsched.envs.das.rules import dynamics, machines
+from jaxsched.envs.das.jobs import (
+    CPUS_PER_GPU,
+    GANG_JOBS,
+    GB_PER_GPU,
+    GROUP,
+    MEDIAN_DURATION_S,
+    MOST_DURATION_S,
+    USER,
+)
+from jaxsched.envs.das.rules import Params, dynamics, machines, row_of, with_room
 from jaxsched.envs.das.rules.dynamics import State, StepAccumulator, window_of
-from jaxsched.envs.das.rules.tables import Params, row_of, with_room
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, from_records
 from jaxsched.systems.cluster_estimates import (

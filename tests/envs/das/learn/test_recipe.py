@@ -13,8 +13,9 @@ from jaxsched.algorithms.ppo import PPOConfig
 from jaxsched.algorithms.regression import RegressionConfig
 from jaxsched.core import training
 from jaxsched.core.training import LoopConfig
-from jaxsched.envs.das.learn.models import RelativeTo, imitation_losses
-from jaxsched.envs.das.learn.networks import DASNetwork, changed_kind, kind_of
+from jaxsched.envs.das.learn import DASNetwork, changed_kind, kind_of
+from jaxsched.envs.das.learn.policies import imitation_losses
+from jaxsched.envs.das.learn.presets import RelativeTo
 from jaxsched.errors import JaxschedError
 from jaxsched.systems import functions, presets, registry
 from jaxsched.systems.parts import TraceSet
