@@ -19,9 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from jaxsched.errors import JaxschedError
 from jaxsched.leaderboard.entries import Entry
-from jaxsched.leaderboard.recorded import recorded_entry
+from jaxsched.leaderboard.recorded import players_of
 from jaxsched.leaderboard.window import (
     Window,
     figures,
@@ -213,7 +212,7 @@ def play(
     """
     began = time.process_time()
     first = draws[0]
-    entries, notes = _players(first, entries)
+    entries, notes = players_of(first, entries)
     kinds: set[Locality] = {"strict", *(entry.locality for entry in entries)}
     measured = [_Draw(draw, *_measures(draw, kinds, iterations)) for draw in draws]
     reference = next((e for e in entries if e.name == REFERENCE), entries[0])
@@ -255,25 +254,6 @@ def play(
         standings=tuple(rows),
         servers=str(first.cluster.servers) if first.cluster.kinds else None,
     )
-
-
-def _players(first: Prepared, entries: Sequence[Entry]) -> tuple[list[Entry], list[str]]:
-    """Who can play a workload, what its log says first, and what is said of both."""
-    misses = {entry.name: entry.misses(first) for entry in entries}
-    found = [entry for entry in entries if not misses[entry.name]]
-    reasons = [reason for reason in dict.fromkeys(misses.values()) if reason]
-    if not found:
-        raise JaxschedError(
-            f"workload '{first.name}': its jobs have no {' and no '.join(reasons)} (needed by "
-            f"{', '.join(misses)}); accepted: further policies, or a log that has them"
-        )
-    notes = [
-        f"not played, since jobs have no {reason}: "
-        + ", ".join(name for name, missed in misses.items() if missed == reason)
-        for reason in reasons
-    ]
-    recorded, said = recorded_entry(first)
-    return [*found, *([recorded] if recorded else [])], [*said, *notes]
 
 
 def _measures(
