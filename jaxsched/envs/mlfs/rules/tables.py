@@ -285,7 +285,7 @@ class Params(NamedTuple):
     """Everything about MLFS that may vary without recompiling.
 
     Attributes:
-      rows: int32 ``[T + 1, F]``, jobs as ``Job`` has them; the last row is nobody's.
+      rows: int32 ``[T + 1, F]``, jobs as ``Job`` has them; the last row is no job's.
       acc_max: float32 ``[T + 1]``, accuracy after infinitely many iterations.
       submit_s: int32 ``[T + 1]``, submission times.
       offset: int32 ``[E]``, first row of an episode.
@@ -402,7 +402,7 @@ def unpack(rows: Any) -> Job:
 
 
 def jobs_at(params: Params, episode: Array, job: Array) -> Job:
-    """Jobs of an episode by their place in it, ``job`` int32 ``[...]`` (nobody's where < 0)."""
+    """Jobs at places of an episode, ``job`` int32 ``[...]``; the row of no job where < 0."""
     index = index_of(params, episode, job, job >= 0)
     return unpack(params.rows.at[index].get(mode="promise_in_bounds"))
 
@@ -461,7 +461,7 @@ def _times_of(submit_time: Any) -> dict[str, Any]:
 
 
 def index_of(params: Params, episode: Array, job: Array, there: Array) -> Array:
-    """Rows of jobs of an episode; nobody's where they are not ``there``."""
+    """Rows of jobs of an episode; the row of no job where they are not ``there``."""
     offset = params.offset.at[episode].get(mode="promise_in_bounds")
     return jnp.where(there, offset + job, params.rows.shape[0] - 1)
 

@@ -22,7 +22,7 @@ from jaxsched.envs.mlfs.jobs import MAX_TASKS, TASK_JOBS
 from jaxsched.envs.mlfs.rules import MLF, OF_CLUSTER, OF_RULES
 from jaxsched.envs.mlfs.rules.dynamics import before_first
 from jaxsched.envs.mlfs.rules.offers import offered
-from jaxsched.envs.mlfs.rules.state import MIGRANT, NOBODY, RUNNING, WAITING, number_of
+from jaxsched.envs.mlfs.rules.state import MIGRANT, NONE, RUNNING, WAITING, number_of
 from jaxsched.envs.mlfs.rules.tables import SLOT_S, Params, as_columns, jobs_at
 from jaxsched.envs.mlfs.show.log import Records
 from jaxsched.errors import JaxschedError
@@ -278,7 +278,7 @@ def _result(
 
 def _snapshot(tasks: Tasks) -> dict[str, Any]:
     """Migrants and priorities at the beginning of a slot."""
-    shown = (tasks.active != NOBODY)[:, None] & np.isin(tasks.phase, list(SHOWN))
+    shown = (tasks.active != NONE)[:, None] & np.isin(tasks.phase, list(SHOWN))
     rows, migrants = [], []
     for place in np.argsort(tasks.active):
         for task in np.flatnonzero(shown[place]):
