@@ -28,7 +28,7 @@ from jaxsched.arguments import argument
 from jaxsched.errors import JaxschedError
 from jaxsched.experiment.frames import frame_of_rows
 from jaxsched.files import PathLike, make_folder, write_json, write_text
-from jaxsched.leaderboard.board import ITERATIONS, REFERENCE, plain_interval
+from jaxsched.leaderboard.board import ITERATIONS, REFERENCE, interval_to_json
 from jaxsched.leaderboard.entries import Entry, entries_of
 from jaxsched.leaderboard.recorded import players_of
 from jaxsched.leaderboard.workloads import Prepared, prepare_log
@@ -268,7 +268,7 @@ def _row(each: Outcome, reference: Outcome, span: Span, owners: Owners) -> dict[
         **entry.marks(),
         "restart_s": entry.policy.restart_s if entry.policy and entry.suspends else None,
         **figures,
-        "over_reference": plain_interval(over(each, reference)),
+        "over_reference": interval_to_json(over(each, reference)),
         "better_periods": better_periods(each, reference),
         "periods": (each.by_period / np.bincount(span.of)).tolist(),
         "owners": [

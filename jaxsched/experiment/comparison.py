@@ -1,4 +1,4 @@
-"""Policies that were played on the same episodes: a table, a data frame, a report."""
+"""Results of a comparison: a table, a data frame, a report."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ class Comparison:
     Attributes:
       document: all values, as ``--json`` writes them (:mod:`jaxsched.report.schema`).
       setting: the ``load`` that was asked for and the ``servers`` as "4 x 8 GPUs", where known.
-      times: plays everything once more and returns the times of all jobs.
+      times: evaluates all policies once more and returns the times of all jobs.
     """
 
     document: Document
@@ -42,12 +42,12 @@ class Comparison:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was dropped, raised, capped or drawn where traces became episodes."""
+        """What was dropped, raised, capped or drawn when traces became episodes."""
         return tuple(self.document.get("notes", ()))
 
     @property
     def primary(self) -> str:
-        """The metric that policies are judged by."""
+        """The metric by which policies are ranked."""
         return self.document["primary"]
 
     @cached_property
@@ -107,7 +107,7 @@ class Comparison:
     def jobs(self) -> Any:
         """A data frame of all jobs: policy, episode, job, submission, start, end (s) and GPUs.
 
-        Plays everything once more.
+        Evaluates all policies once more.
 
         Raises:
           JaxschedError: pandas is not installed, or the comparison was read from a file.

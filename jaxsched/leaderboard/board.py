@@ -138,7 +138,7 @@ class Standings:
     def to_json(self) -> dict[str, Any]:
         """Plain values; ``from_json`` reads them back."""
         rows = [
-            {**row._asdict(), **{name: plain_interval(getattr(row, name)) for name in _INTERVALS}}
+            {**row._asdict(), **{name: interval_to_json(getattr(row, name)) for name in _INTERVALS}}
             for row in self.standings
         ]
         lists = {"notes": list(self.notes), "waiting": list(self.waiting)}
@@ -156,7 +156,7 @@ class Standings:
         return Standings(**{**values, **tuples, "standings": rows})
 
 
-def plain_interval(found: Interval) -> dict[str, float | None]:
+def interval_to_json(found: Interval) -> dict[str, float | None]:
     """An interval as plain values; None where it has no number."""
     return {name: None if math.isnan(end) else end for name, end in asdict(found).items()}
 

@@ -1,7 +1,8 @@
 """Which policies can play a workload, and what really happened as a row beside them.
 
-The starts and ends of a log stand beside policies only where submissions are where it has them. The log's cluster is
-not known; how many GPUs were in use at once, and how many the policies have, is said.
+The starts and ends of a log stand beside policies only where submissions are where it has them.
+The log's cluster is not known; the notes say how many GPUs were in use at once, and how many the
+policies have.
 """
 
 from collections.abc import Sequence
