@@ -96,7 +96,6 @@ class Trajectory(NamedTuple):
         nobody asked.
       every: so many decisions were taken for each that ``seen`` keeps.
       ended: whether the episode came to its end.
-      state: the state after the last step; None of an episode of an evaluation.
     """
 
     records: PyTree
@@ -104,7 +103,6 @@ class Trajectory(NamedTuple):
     seen: Decisions | None = None
     every: int = 1
     ended: bool = True
-    state: PyTree = None
 
 
 class _Carry(NamedTuple):
@@ -188,7 +186,7 @@ def record_trajectory(
         raise JaxschedError(f"{policy.name}: the episode has no steps")
     records = jax.tree.map(np.asarray, carry.records)
     joined = _joined(moments) if moments else None
-    return Trajectory(records, joined, thinned.joined(), thinned.every, done, carry.state)
+    return Trajectory(records, joined, thinned.joined(), thinned.every, done)
 
 
 def _kept(moments: PyTree, count: int) -> PyTree:

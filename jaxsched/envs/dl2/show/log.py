@@ -450,6 +450,7 @@ class Kept(NamedTuple):
 
     row: OrderedDict[str, Array]
     moment: Moment
+    after: ClusterState
 
 
 def _row(env: DL2, step: Step, params: Params) -> Kept:
@@ -467,17 +468,22 @@ def _row(env: DL2, step: Step, params: Params) -> Kept:
         slot_ended=told.metrics.slot_ended,
         done=told.done,
     )
-    return Kept(row, _moment(env, step, params))
+    return Kept(row, _moment(env, step, params), step.after)
 
 
 def _of_actions(
     env: DL2, params: Params, trajectory: Trajectory, metrics: dict[str, Any]
 ) -> dict[str, Any]:
     kept: Kept | None = trajectory.moments
+    if kept is None:
+        state, _ = jax.jit(env.reset)(jax.random.key(0), params, jnp.int32(0))
+        held = state.tasks
+    else:
+        state, held = jax.tree.map(lambda leaf: leaf[-1], (kept.after, kept.moment.tasks))
     return {
         "trajectory": rows_of(None if kept is None else kept.row),
-        "finished": bool(dynamics.is_finished(trajectory.state)),
-        "final": _final(env, params, trajectory),
+        "finished": bool(dynamics.is_finished(state)),
+        "final": _final(env, params, state, held, trajectory.records),
         "metrics": metrics,
         "jobs": _jobs(env, params, trajectory.records),
     }
@@ -548,15 +554,23 @@ def _open(values: np.ndarray) -> list[int | float | None]:
     return [None if np.isnan(x) else int(x) if whole else float(x) for x in values]
 
 
-def _final(env: DL2, params: Params, trajectory: Trajectory) -> dict[str, Any]:
-    """The slot after the last action, and what the jobs hold then; of the last slot once over."""
-    state: ClusterState = trajectory.state
-    times = _job_slots(env, params, trajectory.records)
+def _final(
+    env: DL2, params: Params, state: ClusterState, held: Array, records: Records
+) -> dict[str, Any]:
+    """Slot, progress and tasks after the last action.
+
+    Args:
+      env: the environment.
+      params: its parameters.
+      state: after the last action.
+      held: int32 ``[N]``, tasks when the last slot ended, which are shown once all is over.
+      records: of the episode.
+    """
+    times = _job_slots(env, params, records)
     count, slot = len(times["jct_fine"]), int(state.slot)
-    held = state.tasks if is_open(state) else trajectory.moments.moment.tasks[-1]
-    tasks: Any = np.asarray(held)[:count]
+    tasks: Any = np.asarray(state.tasks if is_open(state) else held)[:count]
     return {
-        "slot": int(np.max(trajectory.records.finish_slot)) + 1 if slot < 0 else slot,
+        "slot": int(np.max(records.finish_slot)) + 1 if slot < 0 else slot,
         "progress": np.asarray(state.progress)[:count].tolist(),
         "workers": workers(tasks).tolist(),
         "servers": parameter_servers(tasks).tolist(),
