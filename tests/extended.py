@@ -164,6 +164,7 @@ EXTENDED = (
     "envs/mlfs/rules/test_numbers.py::test_priorities",
     "envs/mlfs/rules/test_oracle.py",
     "envs/mlfs/rules/test_privileged_state.py",
+    "envs/mlfs/show/test_front_end.py::test_decisions_are_those_of_the_environment[tiresias]",
     "envs/mlfs/test_precision.py",
     "envs/mlfs/test_system.py::test_draws_do_not_depend_on_companions",
     "envs/mlfs/test_system.py::test_networks_score_servers_and_queue[rl-hidden2]",

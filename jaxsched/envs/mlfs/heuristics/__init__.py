@@ -343,9 +343,8 @@ def all_scores(rules: Rules, jobs: Job, state: State, pairing: Pairing) -> Array
     """Scores of the pairs at the beginning of a slot, float32 ``[S, A, K]``; -1: no room."""
     place = jnp.arange(MAX_TASKS, dtype=jnp.int32)
     tasks, active = state.tasks, state.active
-    classes = off.class_of(
-        rules, as_columns(jobs), active.job[:, None], tasks.state, state.slot, place
-    )
+    job, measured = active.job[:, None], tasks.measured
+    classes = off.class_of(rules, as_columns(jobs), job, tasks.state, state.slot, place, measured)
     servers = cl.all_servers(rules.cluster, state.loads)
     room = off.servers_with_room(rules, active, off.room_of(rules, servers))
     room = jnp.moveaxis(room, -1, 1)  # [C, S, A]

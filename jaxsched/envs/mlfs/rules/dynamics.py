@@ -239,7 +239,7 @@ def open_slot(
       idle: nothing runs, as is known before; then less has to be done, and compiled.
     """
     jobs = jobs_at(params, state.episode, state.active.job)
-    rows = migration.rows_of(jobs, state.active, state.running, state.slot)
+    rows = migration.rows_of(jobs, state.active, state.tasks, state.running, state.slot)
     measured = state.loads if idle else migration.total(rules, state.running, rows, rows.demand)
     if rules.measures:
         priority = mlf_priority(

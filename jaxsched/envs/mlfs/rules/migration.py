@@ -21,10 +21,10 @@ from jaxsched.envs.mlfs.rules.state import (
     Running,
     State,
     Tasks,
+    measured_pm,
     number_of,
     part_of,
     split,
-    wave,
 )
 from jaxsched.envs.mlfs.rules.tables import Job, scalars_at
 from jaxsched.ops import target
@@ -49,13 +49,13 @@ class Rows(NamedTuple):
     key: Array
 
 
-def rows_of(jobs: Job, active: Active, running: Running, slot: Array) -> Rows:
+def rows_of(jobs: Job, active: Active, tasks: Tasks, running: Running, slot: Array) -> Rows:
     """Demands of the running tasks in a slot, zero in free rows."""
     busy = running.task != NONE
     place, task = split(running.task)
     job = scalars_at(jobs, place)
     index = active.job[place]
-    pm = wave(slot, index, number_of(job, task))
+    pm = measured_pm(tasks.measured_at(place, task), slot, index, number_of(job, task))
 
     def kept(demand: Demand) -> Demand:
         return Demand(*(jnp.where(busy, x, 0) for x in demand))

@@ -41,11 +41,11 @@ from jaxsched.envs.mlfs.rules.state import (
     State,
     Tasks,
     layer_of,
+    measured_pm,
     num_layers,
     number_of,
     part_of,
     split,
-    wave,
 )
 from jaxsched.envs.mlfs.rules.tables import Job, Params, as_columns, jobs_at
 from jaxsched.ops.batching import apply_if
@@ -71,19 +71,38 @@ def open_offers(
     """
     place = jnp.arange(MAX_TASKS, dtype=jnp.int32)
     columns = as_columns(jobs)
-    classes = class_of(rules, columns, active.job[:, None], tasks.state, slot, place)
+    job, measured = active.job[:, None], tasks.measured
+    classes = class_of(rules, columns, job, tasks.state, slot, place, measured)
     best = best_of(rules, tasks.state, tasks.priority, classes)
     room = room_of(rules, cl.all_servers(rules.cluster, loads))
     count = jnp.sum(servers_with_room(rules, active, room), axis=-1, dtype=jnp.int32)
     return Offers(jnp.int32(NONE), jnp.int32(0), best, count, jnp.int32(0))
 
 
-def class_of(rules: Rules, jobs: Job, job: Array, state: Array, slot: Array, place: Array) -> Array:
-    """Class of the estimated demand of tasks; waiting ones are estimated at the nominal demand."""
+def class_of(
+    rules: Rules,
+    jobs: Job,
+    job: Array,
+    state: Array,
+    slot: Array,
+    place: Array,
+    measured: Array | None,
+) -> Array:
+    """Class of the estimated demand of tasks; waiting ones are estimated at the nominal demand.
+
+    Args:
+      rules: static options.
+      jobs: rows of the jobs.
+      job: their places in the episode.
+      state: of their tasks.
+      slot: t.
+      place: of the tasks.
+      measured: ``Tasks.measured`` of the tasks.
+    """
     nominal = rules.classes.index(NOMINAL)
     if len(rules.classes) == 1:
         return jnp.full(jnp.broadcast_shapes(state.shape, place.shape), nominal, jnp.int32)
-    given = state == MIGRANT, slot, job, number_of(jobs, place)
+    given = state == MIGRANT, measured, slot, job, number_of(jobs, place)
     if state.ndim == 1:
         return _with_migrants(rules, jnp.int32(nominal), given)
     # Only the few migrants differ; apart from what follows, which reads class by class.
@@ -91,10 +110,10 @@ def class_of(rules: Rules, jobs: Job, job: Array, state: Array, slot: Array, pla
     return apply_if(jnp.any(given[0]), lambda *x: _with_migrants(rules, *x), classes, given)
 
 
-def _with_migrants(rules: Rules, classes: Array, given: tuple[Array, Array, Array, Array]) -> Array:
-    """Classes, of migrants by what is measured; ``given``: migrants, slot, jobs, task numbers."""
-    migrates, slot, job, number = given
-    found = div(wave(slot, job, number) - rules.classes[0], 100)
+def _with_migrants(rules: Rules, classes: Array, given: tuple[Any, ...]) -> Array:
+    """Classes, of migrants by their measured demand; ``given``: which they are, see below."""
+    migrates, *of = given
+    found = div(measured_pm(*of) - rules.classes[0], 100)
     return jnp.where(migrates, found, classes)
 
 
@@ -197,7 +216,7 @@ def next_offer(
     job = jobs(place)
     state, priority = tasks.state[place], tasks.priority[place]
     index = jnp.arange(MAX_TASKS, dtype=jnp.int32)
-    classes = class_of(rules, job, first, state, slot, index)
+    classes = class_of(rules, job, first, state, slot, index, tasks.measured_at(place))
     room = jnp.any(
         (classes[:, None] == np.arange(len(rules.classes), dtype=np.int32))
         & (offers.servers[:, place] > 0),
@@ -300,7 +319,8 @@ def offered(
     phase = state.tasks.state[place, task]
     migrant = phase == MIGRANT
     number = number_of(job, task)
-    pm = jnp.where(migrant, wave(state.slot, index, number), NOMINAL)
+    measured = measured_pm(state.tasks.measured_at(place, task), state.slot, index, number)
+    pm = jnp.where(migrant, measured, NOMINAL)
     talk = communication(rules, state, job, place, task)
     valid = fits(status.room, Demand(job.gpu_demand, job.cpus, job.mem), pm)
     return Offered(
@@ -403,6 +423,7 @@ def settled(
         tasks.state[place],
         state.slot,
         jnp.arange(MAX_TASKS, dtype=jnp.int32),
+        tasks.measured_at(place),
     )
     best = best_of(rules, tasks.state[place], priority[place], classes)
     answered = offer.there if again is None else offer.there & placed
@@ -457,7 +478,9 @@ def _placed(rules: Rules, state: State, offer: Offered, server: Array, placed: A
     before = offer.status.room_of(server)
     after = room_of(rules, cl.one_server(cluster, grown, server))
     could, can = (servers_with_room(rules, active, x)[..., 0] for x in (before, after))
-    measured = demand_of(offer.job, wave(state.slot, offer.which, offer.number))
+    given = tasks.measured_at(offer.place, offer.task)
+    pm = measured_pm(given, state.slot, offer.which, offer.number)
+    measured = demand_of(offer.job, pm)
     used_gpu, used_cpu = state.measured
     home = jnp.where(active.home[offer.place] == NONE, server, active.home[offer.place])
     place = jnp.where(placed, offer.place, rules.window)

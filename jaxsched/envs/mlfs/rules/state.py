@@ -67,6 +67,8 @@ class Tasks(NamedTuple):
       left: int32, mmin of a started instance that does not run; 0 of one that has not started.
       since: int32, slot since which the instance waits.
       priority: int32, of this slot; only the order matters.
+      measured: int32, pm of the nominal demand that each task needs in this slot, of a cluster that
+        was measured; None: they follow ``wave``.
     """
 
     state: Array
@@ -74,6 +76,11 @@ class Tasks(NamedTuple):
     left: Array
     since: Array
     priority: Array
+    measured: Array | None = None
+
+    def measured_at(self, *where: Array) -> Array | None:
+        """``measured`` of the jobs, and tasks, at these places."""
+        return None if self.measured is None else self.measured[where]
 
 
 class Running(NamedTuple):
@@ -247,6 +254,11 @@ def num_layers(jobs: Job) -> Array:
     """Layers of the jobs' graphs."""
     layers = div(jobs.partitions, jnp.maximum(jobs.width, 1))
     return jnp.where(jobs.model == SVM, 1, layers)
+
+
+def measured_pm(measured: Array | None, slot: Array, job: Array, number: Array) -> Array:
+    """Measured demand of tasks over the nominal one, pm: as given, or by ``wave`` if None."""
+    return wave(slot, job, number) if measured is None else measured
 
 
 def wave(slot: Array, job: Array, number: Array) -> Array:

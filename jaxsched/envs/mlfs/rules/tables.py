@@ -381,6 +381,30 @@ def build_params(
     )
 
 
+def with_room(params: Params, num_jobs: int, max_running: int) -> Params:
+    """Parameters of the same episodes with room for more, so that their shapes are shared.
+
+    Args:
+      params: of some tables.
+      num_jobs: jobs of each table at least; J.
+      max_running: tasks that can run at once, at least; R.
+    """
+    num_jobs = max(num_jobs, params.max_jobs)
+    rows = params.offset.shape[0] * num_jobs + 1
+
+    def longer(values: Array, count: int) -> Array:
+        more = max(count - values.shape[0], 0)
+        return jnp.pad(values, [(0, more), *[(0, 0)] * (values.ndim - 1)])
+
+    return params._replace(
+        rows=longer(params.rows, rows),
+        acc_max=longer(params.acc_max, rows),
+        submit_s=longer(params.submit_s, rows),
+        places=jnp.arange(num_jobs, dtype=jnp.int32),
+        running=jnp.arange(max(max_running, params.max_running), dtype=jnp.int32),
+    )
+
+
 def scalars_at(jobs: Job, index: Any) -> Job:
     """``jobs`` with every field but the lists indexed."""
     return jobs._replace(**{name: getattr(jobs, name)[index] for name in SCALARS})
