@@ -11,6 +11,7 @@ import numpy as np
 from jaxsched.errors import JaxschedError, counted
 from jaxsched.experiment import frames
 from jaxsched.files import PathLike, make_folder, write_json
+from jaxsched.report.readable import aligned
 from jaxsched.report.schema import Comparison as Document
 from jaxsched.report.summary import Summary, number
 
@@ -152,13 +153,7 @@ class Comparison:
             column = self._column(metric)
             if sum(_width(each) + 2 for each in [*columns, column]) <= WIDTH:
                 columns.append(column)
-        lines = [
-            "  ".join(
-                text.rjust(_width(column)) if place else text.ljust(_width(column))
-                for place, (text, column) in enumerate(zip(row, columns, strict=True))
-            )
-            for row in zip(*columns, strict=True)
-        ]
+        lines = aligned(list(zip(*columns, strict=True)))
         episodes = self.document["episodes"]
         lines.append(f"means over {counted(episodes['count'], 'episode')} of {episodes['source']}")
         if self._summary.of_kind("learned"):
