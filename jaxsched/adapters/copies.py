@@ -49,7 +49,7 @@ class CopyStates(NamedTuple):
 
 
 class Shown(NamedTuple):
-    """What a program is told of copies, leaves ``[B, ...]``; truth values of trees are int8."""
+    """Results of a step of the copies, leaves ``[B, ...]``; truth values of trees are int8."""
 
     observation: Any
     mask: Any

@@ -19,10 +19,10 @@ Document = Mapping[str, Any]
 def recommended(rows: Sequence[Row]) -> list[str]:
     """Policies worth a second look, the best of each kind, by mean wait.
 
-    The kinds: those that nobody tells run times and that suspend no jobs; those that nobody tells
-    run times, where a suspension costs something if there are such; those that go by users'
-    estimates and suspend no jobs. A kind whose best is no better than a policy that asks for less
-    is left out.
+    The kinds: those that are given no run times and suspend no jobs; those that are given no run
+    times, where a suspension costs something if there are such; those that go by users' estimates
+    and suspend no jobs. A kind whose best is no better than a policy that asks for less is left
+    out.
     """
     dear = any(row["restart_s"] for row in rows)
     kinds = (

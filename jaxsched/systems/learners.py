@@ -69,7 +69,7 @@ class Known(NamedTuple):
     """A learner that recipes can name.
 
     Attributes:
-      name: what its stage and policy are called where nobody says otherwise.
+      name: default name of its stage and policy.
       make: ``make(parts) -> learner``.
     """
 

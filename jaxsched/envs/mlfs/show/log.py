@@ -111,7 +111,7 @@ def after_step(records: Records, timestep: TimeStep, playing: Array) -> Records:
 
 
 def _events(records: Records, timestep: TimeStep) -> JobEvents:
-    """Jobs are told of once, when they finish or the episode is cut."""
+    """Events of jobs come once, when they finish or the episode is truncated."""
     del records
     step: StepMetrics = timestep.metrics
     names = ("start", "finish", "home", "iterations", "by_deadline", "run_slots")
