@@ -13,11 +13,13 @@ inner loop are worth a look: each round makes them.
 
 ``--target h100`` compiles for an H100 that need not be there (``benchmarks/absent_gpu.py``), also
 the same loop with the paper's network (``policy``) and an update of the recipe ``gpu-ppo``
-(``training``). A loop whose bound only the device knows (``open_loops``) asks the host in each
-round. ``estimate_us`` is what the kernels would take at 2 us each, their bytes at the full speed of
-the memory, every open loop taking one round: no measurement. ``compile_s`` is processor time. With
-``--check`` it is an error if kernels, open loops or this time have grown by more than a tenth over
-a file's. ``--table`` prints a file in Markdown, beside what was measured at the same sizes.
+(``training``); loops written over lanes also by ``vmap`` (``environment-vmap``), and Chic's
+with all steps as one kernel (``environment-kernel``). A loop whose bound only the device knows
+(``open_loops``) asks the host in each round. ``estimate_us`` is what the kernels would take at 2 us
+each, their bytes at the full speed of the memory, every open loop taking one round: no measurement.
+``compile_s`` is processor time. With ``--check`` it is an error if kernels, open loops or this time
+have grown by more than a tenth over a file's. ``--table`` prints a file in Markdown, beside what
+was measured at the same sizes.
 """
 
 import argparse
@@ -33,6 +35,7 @@ from typing import Any, NamedTuple
 from benchmarks import absent_gpu
 from benchmarks.scripts import exit_status, read_json, table
 from jaxsched.errors import JaxschedError
+from jaxsched.ops import target
 from jaxsched.systems import functions, presets
 
 BATCHES = {"sched2": 4096, "dl2": 2048, "chic": 16_384, "das": 1024, "mlfs": 256}
@@ -45,8 +48,18 @@ H100_STEPS = 8
 LAUNCH_S = 2e-6
 """Of a kernel, about."""
 ENVIRONMENT, POLICY, TRAINING = "environment", "policy", "training"
-PROGRAMS = (ENVIRONMENT, POLICY, TRAINING)
-NAMES = {ENVIRONMENT: "alone", POLICY: "with the paper's network"}
+BY_VMAP, AS_KERNEL = "environment-vmap", "environment-kernel"
+PROGRAMS = (ENVIRONMENT, BY_VMAP, AS_KERNEL, POLICY, TRAINING)
+LOWERED = {BY_VMAP: target.VMAP, AS_KERNEL: target.KERNEL}
+"""Programs whose lowering is not the device's own choice."""
+ONLY = {BY_VMAP: ("sched2", "dl2", "chic"), AS_KERNEL: ("chic",)}
+"""Systems that are written over lanes, and those of them with few enough operations."""
+NAMES = {
+    ENVIRONMENT: "alone",
+    BY_VMAP: "alone, by `vmap`",
+    AS_KERNEL: "alone, one kernel for all steps",
+    POLICY: "with the paper's network",
+}
 PRESET = "gpu-ppo"
 TENTH = 1.1
 
@@ -218,17 +231,27 @@ def markdown(rows: Sequence[dict[str, Any]], known: dict[tuple[str, str, int], s
 def measured(folder: Path) -> dict[tuple[str, str, int], str]:
     """Million steps/s and the date of what was measured, by system, figure and environments."""
     found = {}
-    for path in sorted(folder.glob("*_throughput_h100.json*")):
+    for path in sorted(folder.glob("*_throughput*_h100.json*")):
         result = read_json(path)
         for row in result["rows"]:
-            if "steps_per_s" in row:
+            program = measured_program(result["system"], row)
+            if "steps_per_s" in row and program is not None:
                 rate = f"{row['steps_per_s']['median'] / 1e6:.0f} ({result['date']})"
-                found[result["system"], row["figure"], row["batch"]] = rate
+                found[result["system"], program, row["batch"]] = rate
     for path in sorted(folder.glob("*_gpu_training_h100.json*")):
         result = read_json(path)
         rate = f"{result['env_steps_per_s']['median'] / 1e6:.0f} ({result['date']})"
         found[result["system"], TRAINING, result["num_envs"]] = rate
     return found
+
+
+def measured_program(system: str, row: dict[str, Any]) -> str | None:
+    """Which program a row of ``bench throughput`` is of; None: one that is not compiled here."""
+    figure, lowering = row["figure"], row.get("lowering", target.VMAP)  # once there was no other
+    if system not in ONLY[BY_VMAP] or lowering == target.LANES:
+        return str(figure)
+    names = {lowering: name for name, lowering in LOWERED.items()}
+    return names[lowering] if figure == ENVIRONMENT else None
 
 
 def growth(before: Sequence[dict[str, Any]], now: Sequence[dict[str, Any]]) -> list[str]:
@@ -286,9 +309,9 @@ def for_h100(system: str, program: str) -> tuple[dict[str, Any], Step] | None:
     """The row of a program compiled for an H100, and its step; None: there is no such program."""
     import jax
 
-    from jaxsched.ops import target
-
-    with target.tracing_for("gpu"):
+    if system not in ONLY.get(program, (system,)):
+        return None
+    with target.tracing_for("gpu"), target.lowered_by(LOWERED.get(program)):
         if program == TRAINING:
             begun = update_of(system)
             if begun is None:
@@ -303,12 +326,16 @@ def for_h100(system: str, program: str) -> tuple[dict[str, Any], Step] | None:
             jitted, begin = loop_of(system, batch, steps, options, program == POLICY)
             given, named = jax.eval_shape(lambda: (jax.random.key(0), begin())), {}
             taken = batch
+        lowering = target.VMAP
+        if program != TRAINING:
+            carried = sum(leaf.size for leaf in jax.tree.leaves(given[1]))
+            lowering = target.lowering(carried // batch)
         began = _processor_s()
         built = absent_gpu.compiled(jitted, *given, **named)
         compile_s = _processor_s() - began
     text = built.as_text()
-    step = step_of(text) if program != TRAINING else whole(text)
-    per = steps / (step.rounds or 1) if program != TRAINING else 1
+    step = whole(text) if program in (AS_KERNEL, TRAINING) else step_of(text)
+    per = 1 if program == TRAINING else steps / (step.rounds or 1)
     always = [kernel for kernel in step.kernels if not kernel.open]
     kernels = sum(kernel.rounds for kernel in always if kernel.op != "copy") / per
     copies = sum(kernel.rounds for kernel in always if kernel.op == "copy") / per
@@ -322,6 +349,8 @@ def for_h100(system: str, program: str) -> tuple[dict[str, Any], Step] | None:
         "system": system,
         "program": program,
         "preset": PRESET if program == TRAINING else None,
+        "figure": ENVIRONMENT if program in LOWERED else program,
+        "lowering": lowering,
         "batch": batch,
         "steps": taken,
         "kernels": round(kernels, 1),

@@ -28,6 +28,7 @@ from jaxsched.arguments import argument
 from jaxsched.errors import JaxschedError
 from jaxsched.experiment.frames import frame_of_rows
 from jaxsched.files import PathLike, make_folder, write_json, write_text
+from jaxsched.jobs.columns import describe_value
 from jaxsched.leaderboard.board import ITERATIONS, REFERENCE, interval_to_json
 from jaxsched.leaderboard.entries import Entry, entries_of
 from jaxsched.leaderboard.recorded import players_of
@@ -236,7 +237,13 @@ def _cluster(trace: Trace, servers: str | None) -> Cluster:
       JaxschedError: none was; says how many GPUs the log had in use.
     """
     if servers is not None:
-        return Cluster.of(servers)
+        found = Cluster.of(servers)
+        if found.gpu_types:
+            raise JaxschedError(
+                f"{argument('servers')} is {describe_value(servers)}: a log does not say how long "
+                "its jobs would have run on GPUs of another type; accepted: servers without types"
+            )
+        return found
     peak = peak_gpus(trace)
     said = "" if peak is None else f"; the log had up to {peak} GPUs in use at once"
     raise JaxschedError(

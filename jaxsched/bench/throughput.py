@@ -13,7 +13,14 @@ import jaxsched
 from jaxsched import traces
 from jaxsched.bench import timing
 from jaxsched.bench.budget import Budget, Pace
-from jaxsched.bench.loops import Chooser, at_random, by_policy, environment_loop, start_many
+from jaxsched.bench.loops import (
+    Chooser,
+    at_random,
+    by_policy,
+    environment_loop,
+    numbers_of,
+    start_many,
+)
 from jaxsched.bench.peers import MissingPeer, Peer, known_peers
 from jaxsched.core.environment import Environment
 from jaxsched.errors import JaxschedError
@@ -353,6 +360,7 @@ def _row(
     return {
         **row,
         "devices": devices,
+        "lowering": target.lowering(numbers_of(env, params)),
         "decision_share": share,
         "decisions_per_s": share * row["steps_per_s"]["median"],
         "state_bytes_per_env": state_bytes,

@@ -61,9 +61,10 @@ def _workloads(ctx: typer.Context) -> Iterable[str]:
 
 def _rules(ctx: typer.Context) -> Iterable[str]:
     del ctx
+    from jaxsched.leaderboard.entries import GAVEL
     from jaxsched.trace_replay import FURTHER, POLICIES
 
-    return {**POLICIES, **FURTHER}
+    return {**POLICIES, **FURTHER, **GAVEL}
 
 
 def _with_commas(complete: Complete) -> Complete:

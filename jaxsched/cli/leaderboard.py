@@ -62,8 +62,38 @@ MoreTraces = Annotated[
 Cluster = Annotated[
     str | None,
     typer.Option(
-        help="The cluster, servers x GPUs of each, such as 40x8 or 16x2,20x8.",
+        help="The cluster, servers x GPUs of each, such as 40x8, 16x2,20x8 or 4x8@v100,8x8@k80.",
         show_default="as large as --load asks for",
+        rich_help_panel=TRACES,
+    ),
+]
+
+Speeds = Annotated[
+    str | None,
+    typer.Option(
+        help="How fast types of jobs run on types of GPUs: gavel, or a table of your own.",
+        show_default="as job tables say",
+        rich_help_panel=TRACES,
+    ),
+]
+
+Failures = Annotated[
+    str | None,
+    typer.Option(
+        help="Failures of servers: HOURS:HOURS, between two of a server and until its repair, such "
+        "as 720:4; or a log of outages.",
+        show_default="none",
+        rich_help_panel=TRACES,
+    ),
+]
+
+CheckpointS = Annotated[
+    int,
+    typer.Option(
+        "--checkpoint-s",
+        min=0,
+        max=2**30,
+        help="Seconds between checkpoints, from which jobs go on after a failure; 0: none.",
         rich_help_panel=TRACES,
     ),
 ]
@@ -163,6 +193,9 @@ def leaderboard(
     timezone: Timezone = None,
     num_jobs: FirstJobs = None,
     servers: Cluster = None,
+    speeds: Speeds = None,
+    failures: Failures = None,
+    checkpoint_s: CheckpointS = 0,
     load: BoardLoad = None,
     loads: FurtherLoads = None,
     seed: FirstSeed = 0,
@@ -184,19 +217,12 @@ def leaderboard(
     from jaxsched.leaderboard.board import ITERATIONS
     from jaxsched.leaderboard.choosing import loads_of, workloads_of
     from jaxsched.leaderboard.text import tables_of
-    from jaxsched.pictures import check_picture
-    from jaxsched.results.job_times import check_ending
 
     if jobs is not None and jobs.isdecimal():
         tell_old(f"'--jobs {jobs}'", f"'--num-jobs {jobs}'; --jobs names a file")
         num_jobs, jobs = int(jobs), None
     times = None if jobs is None else Path(jobs)
-    for path in filter(None, (html, plot, times, None if json == STDOUT else json)):
-        check_writable(path)
-    if plot is not None:
-        check_picture(plot)
-    if times is not None:
-        check_ending(times)
+    _check_outputs(html=html, plot=plot, times=times, json=json)
     swept = loads_of(loads)
     reading = TraceOptions(format=format, columns=columns, timezone=timezone).reading()
     chosen = workloads_of(
@@ -207,6 +233,9 @@ def leaderboard(
         servers=None if servers is None else read_servers(servers, mixed=True),
         reading=tuple((name, value) for name, value in reading.items() if value is not None),
         loads=swept,
+        speeds=speeds,
+        failures=failures,
+        checkpoint_s=checkpoint_s,
     )
     choice = cells.Choice(
         policies=None if policies is None else tuple(policies.split(",")),
@@ -231,6 +260,20 @@ def leaderboard(
         make_folder(times)
         say(f"\njobs' times: {cells.write_jobs(times, found, choice)}")
     _deliver(found, record, screen, html=html, plot=plot, json=json)
+
+
+def _check_outputs(
+    *, html: Path | None, plot: Path | None, times: Path | None, json: Path | None
+) -> None:
+    from jaxsched.pictures import check_picture
+    from jaxsched.results.job_times import check_ending
+
+    for path in filter(None, (html, plot, times, None if json == STDOUT else json)):
+        check_writable(path)
+    if plot is not None:
+        check_picture(plot)
+    if times is not None:
+        check_ending(times)
 
 
 def _deliver(

@@ -1,4 +1,7 @@
-"""The size of a cluster as people type it: ``40x8``, or ``16x2,20x8`` where servers differ."""
+"""The size of a cluster as people type it: ``40x8``, or ``16x2,20x8`` where servers differ.
+
+``4x8@v100,8x8@k80`` is one whose servers have GPUs of different types.
+"""
 
 import re
 from typing import NamedTuple
@@ -10,26 +13,33 @@ from jaxsched.jobs.columns import describe_value
 LONGEST = 200
 """Letters of a size; more are refused before they are looked at."""
 
-_SIZE = re.compile(r"(\d+) ?[x×*] ?(\d+)(?: ?: ?(\d+))?", re.ASCII | re.IGNORECASE)
+GPU_TYPE = re.compile(r"[a-z][a-z0-9_]{0,31}", re.ASCII)
+"""Names of types of GPUs."""
+
+_SIZE = re.compile(
+    rf"(\d+) ?[x×*] ?(\d+)(?: ?: ?(\d+))?(?: ?@ ?({GPU_TYPE.pattern}))?", re.ASCII | re.IGNORECASE
+)
 _ALIKE = "servers x GPUs of each, such as 40x8"
 _MIXED = (
     f"{_ALIKE}, or several with commas between, such as 16x2,20x8 (16x2:4: for jobs of at most "
-    "4 GPUs)"
+    "4 GPUs; 16x2@k80: GPUs of a type)"
 )
 
 
 class Kind(NamedTuple):
-    """Servers of one size in a cluster whose servers differ; a job runs on servers of one kind.
+    """Servers of one size and type in a cluster whose servers differ; a job runs on those of one.
 
     Attributes:
       num_servers: servers.
       gpus_per_server: GPUs of each.
       largest_job: GPUs of the largest job that may run on them.
+      gpu_type: name of the type of their GPUs; empty where all are alike.
     """
 
     num_servers: int
     gpus_per_server: int
     largest_job: int
+    gpu_type: str = ""
 
     @property
     def num_gpus(self) -> int:
@@ -43,8 +53,8 @@ class Servers(NamedTuple):
     Attributes:
       num_servers: servers.
       gpus_per_server: GPUs of each; where they differ, of the largest.
-      kinds: servers by their size, in the order in which they are filled; none where all are alike
-        and take jobs of any size.
+      kinds: servers by their size and type, in the order in which they are filled; none where all
+        are alike and take jobs of any size.
     """
 
     num_servers: int
@@ -64,6 +74,11 @@ class Servers(NamedTuple):
         usual = (_usual_limit(kind, self.gpus_per_server) for kind in self.kinds)
         return any(k.largest_job != limit for k, limit in zip(self.kinds, usual, strict=True))
 
+    @property
+    def has_types(self) -> bool:
+        """Whether GPUs have types."""
+        return any(kind.gpu_type for kind in self.kinds)
+
     def __str__(self) -> str:
         """As ``read_servers`` reads it."""
         if not self.kinds:
@@ -72,6 +87,7 @@ class Servers(NamedTuple):
         return ",".join(
             f"{kind.num_servers}x{kind.gpus_per_server}"
             + ("" if kind.largest_job == limit else f":{kind.largest_job}")
+            + (f"@{kind.gpu_type}" if kind.gpu_type else "")
             for kind, limit in zip(self.kinds, usual, strict=True)
         )
 
@@ -81,45 +97,68 @@ def read_servers(text: str, *, mixed: bool = False) -> Servers:
 
     ``16x2,20x8`` stands for servers of different sizes, ``16x2:4`` for servers on which jobs of at
     most 4 GPUs run. Without such a number jobs run on servers that hold them alone, larger jobs on
-    several of the largest servers.
+    several of the largest servers. ``4x8@v100,8x8@k80`` stands for GPUs of two types.
 
     Args:
-      text: as it was typed; blanks around ``x``, ``,`` and ``:`` are accepted.
+      text: as it was typed; blanks around ``x``, ``,``, ``:`` and ``@`` are accepted.
       mixed: servers may differ.
 
     Raises:
       JaxschedError: not two whole numbers from 1 on with an ``x`` between; servers that differ
-        where they may not; a size twice, or a limit below 1 or above what the servers have.
+        where they may not; a size of a type twice, a limit below 1 or above what the servers have,
+        or types of some GPUs only.
     """
     parts = text.split(",") if len(text) <= LONGEST else []
     matches = [_SIZE.fullmatch(part.strip()) for part in parts]
-    sizes = [tuple(int(n or 0) for n in match.groups()) for match in matches if match]
-    wrong = not sizes or len(sizes) < len(matches) or min(min(size[:2]) for size in sizes) < 1
-    if wrong or (not mixed and (len(sizes) > 1 or matches[0][3] is not None)):  # type: ignore[index]
-        raise JaxschedError(
-            f"{argument('servers')} is {describe_value(text)}; accepted: "
-            f"{_MIXED if mixed else _ALIKE}"
-        )
-    if len(sizes) == 1 and matches[0][3] is None:  # type: ignore[index]
-        return Servers(sizes[0][0], sizes[0][1])
-    largest = max(size[1] for size in sizes)
-    if len({size[1] for size in sizes}) < len(sizes):
-        raise JaxschedError(
-            f"{argument('servers')} is {describe_value(text)}, with servers of the same size "
-            "twice; accepted: every size once"
-        )
+    found = [_Part.of(match) for match in matches if match]
+    alike = len(found) == 1 and found[0].limit is None and not found[0].gpu_type
+    wrong = not found or len(found) < len(matches)
+    wrong = wrong or min(min(part.servers, part.gpus) for part in found) < 1
+    if wrong or not (mixed or alike):
+        raise _refused(text, f"accepted: {_MIXED if mixed else _ALIKE}", "; ")
+    if alike:
+        return Servers(found[0].servers, found[0].gpus)
+    if len({(part.gpus, part.gpu_type) for part in found}) < len(found):
+        which = "size and type" if any(part.gpu_type for part in found) else "size"
+        why = f"with servers of the same {which} twice; accepted: every {which} once"
+        raise _refused(text, why)
+    if len({bool(part.gpu_type) for part in found}) > 1:
+        why = "with a type for some GPUs only; accepted: one for all or for none"
+        raise _refused(text, why)
+    largest = max(part.gpus for part in found)
     kinds = []
-    for (count, gpus, limit), match in zip(sizes, matches, strict=True):
-        kind = Kind(count, gpus, limit)
-        if match[3] is None:  # type: ignore[index]
+    for part in found:
+        kind = Kind(part.servers, part.gpus, part.limit or 0, part.gpu_type)
+        if part.limit is None:
             kind = kind._replace(largest_job=_usual_limit(kind, largest))
-        elif not 1 <= limit <= kind.num_gpus:
-            raise JaxschedError(
-                f"{argument('servers')} is {describe_value(text)}: jobs of at most {limit} GPUs on "
-                f"{count} servers of {gpus}; accepted: from 1 to {kind.num_gpus}"
+        elif not 1 <= part.limit <= kind.num_gpus:
+            raise _refused(
+                text,
+                f"jobs of at most {part.limit} GPUs on {part.servers} servers of {part.gpus}; "
+                f"accepted: from 1 to {kind.num_gpus}",
+                ": ",
             )
         kinds.append(kind)
-    return Servers(sum(size[0] for size in sizes), largest, tuple(kinds))
+    return Servers(sum(part.servers for part in found), largest, tuple(kinds))
+
+
+class _Part(NamedTuple):
+    """Servers of one kind as they were typed."""
+
+    servers: int
+    gpus: int
+    limit: int | None
+    gpu_type: str
+
+    @classmethod
+    def of(cls, match: re.Match[str]) -> "_Part":
+        servers, gpus, limit, gpu_type = match.groups()
+        told = None if limit is None else int(limit)
+        return cls(int(servers), int(gpus), told, (gpu_type or "").lower())
+
+
+def _refused(text: str, why: str, sign: str = ", ") -> JaxschedError:
+    return JaxschedError(f"{argument('servers')} is {describe_value(text)}{sign}{why}")
 
 
 def _usual_limit(kind: Kind, largest: int) -> int:

@@ -31,8 +31,9 @@ from jaxsched.leaderboard.window import (
 )
 from jaxsched.leaderboard.workloads import Prepared
 from jaxsched.results.statistics import Interval
-from jaxsched.trace_replay import Records
+from jaxsched.trace_replay import Records, replay
 from jaxsched.trace_replay.bounds import LowerBounds, lower_bounds, pooled, relaxed_widths
+from jaxsched.trace_replay.gpu_types import shortest_run_times
 from jaxsched.trace_replay.policies import Locality
 
 REFERENCE = "fifo-skip"
@@ -109,6 +110,7 @@ class Standings:
       seconds: processor time that all this took.
       standings: the policies, in the order given.
       servers: the cluster as it was typed, where servers differ; else None.
+      failures: how servers fail, with a digest of the first draw's outages; None: they never do.
     """
 
     workload: str
@@ -129,6 +131,7 @@ class Standings:
     seconds: float
     standings: tuple[Standing, ...]
     servers: str | None = None
+    failures: str | None = None
 
     @property
     def size(self) -> str:
@@ -143,7 +146,8 @@ class Standings:
         ]
         lists = {"notes": list(self.notes), "waiting": list(self.waiting)}
         found = {**vars(self), **lists, "standings": rows}
-        return found if self.servers else {k: v for k, v in found.items() if k != "servers"}
+        optional = ("servers", "failures")
+        return {k: v for k, v in found.items() if k not in optional or v is not None}
 
     @staticmethod
     def from_json(values: Mapping[str, Any]) -> "Standings":
@@ -253,7 +257,14 @@ def play(
         seconds=time.process_time() - began,
         standings=tuple(rows),
         servers=str(first.cluster.servers) if first.cluster.kinds else None,
+        failures=failures_of(first),
     )
+
+
+def failures_of(ready: Prepared) -> str | None:
+    """What tells how servers fail; None where they never do."""
+    outages = ready.outages
+    return None if outages is None else f"{ready.failures} {outages.digest()[:12]}"
 
 
 def _measures(
@@ -261,10 +272,12 @@ def _measures(
 ) -> tuple[Window, dict[Locality, LowerBounds]]:
     """The window of a draw and the bounds of the jobs in it; equal ones are found once.
 
-    Where servers differ, bounds are those of one pool of all GPUs, which any schedule keeps.
+    Where servers differ, bounds are those of one pool of all GPUs, which any schedule keeps; where
+    GPUs have types, of GPUs on which every job runs as fast as on its fastest.
     """
     window = window_of(prepared.table)
     jobs = prepared.table.window(window.first, window.stop - window.first)
+    shortest = shortest_run_times(jobs, prepared.cluster)
     cluster = pooled(prepared.cluster)
     found: dict[Locality, LowerBounds] = {}
     choices: dict[Locality, list[Any]] = {}
@@ -276,7 +289,7 @@ def _measures(
         found[kind] = lower_bounds(
             jobs["submit_time"],
             jobs["num_gpus"],
-            jobs["duration"],
+            shortest,
             num_servers=cluster.num_servers,
             gpus_per_server=cluster.gpus_per_server,
             locality=kind,
@@ -298,7 +311,8 @@ def _play(
         ready, allowed = draw.ready, draw.bounds[entry.locality]
         records, seconds = _replayed(ready, entry, timed)
         on_records(entry.name, number, ready, draw.window, records)
-        own = allowed.preemptive if entry.suspends else allowed.non_preemptive
+        in_pieces = entry.suspends or ready.failures is not None
+        own = allowed.preemptive if in_pieces else allowed.non_preemptive
         measured = figures(records, ready.table, ready.cluster, draw.window)
         if entry.recorded and measured["utilization"] > 1:  # the log's cluster is a larger one
             del measured["utilization"]
@@ -316,11 +330,18 @@ def _play(
 
 def _replayed(ready: Prepared, entry: Entry, timed: bool) -> tuple[Records, float | None]:
     """A replay, and the wall time (s) of one that need not compile."""
-    records = entry.play(ready.table, ready.cluster)
+    outages = ready.outages
+
+    def play() -> Records:
+        if outages is None or entry.policy is None:
+            return entry.play(ready.table, ready.cluster)
+        return replay(ready.table, ready.cluster, entry.policy, outages=outages)
+
+    records = play()
     if not timed:
         return records, None
     began = time.perf_counter()
-    entry.play(ready.table, ready.cluster)
+    play()
     return records, time.perf_counter() - began
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from jaxsched.errors import JaxschedError
 from jaxsched.files import check_writable, make_folder, write_whole
-from jaxsched.leaderboard.board import Standings, play
+from jaxsched.leaderboard.board import Standings, failures_of, play
 from jaxsched.leaderboard.entries import entries_of
 from jaxsched.leaderboard.text import recommendation
 from jaxsched.leaderboard.window import Window
@@ -125,6 +125,7 @@ def _facts(first: Prepared, draws: int) -> dict[str, Any]:
         "num_servers": first.cluster.num_servers,
         "gpus_per_server": first.cluster.gpus_per_server,
         "servers": str(first.cluster.servers) if first.cluster.kinds else None,
+        "failures": failures_of(first),
         "num_draws": draws,
     }
 

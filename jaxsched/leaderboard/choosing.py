@@ -41,6 +41,9 @@ def workloads_of(
     servers: Servers | None = None,
     reading: Reading = (),
     loads: Sequence[float] = (),
+    speeds: str | None = None,
+    failures: str | None = None,
+    checkpoint_s: int = 0,
 ) -> list[Workload]:
     """The workloads asked for; by default the generated ones and those whose files are there.
 
@@ -52,6 +55,9 @@ def workloads_of(
       servers: the cluster; None: as large as the load asks for.
       reading: options of reading the files, name and value each.
       loads: of the sweep, to be checked.
+      speeds: of types of jobs on types of GPUs, a file or ``gavel``.
+      failures: of servers, HOURS:HOURS or a log of outages.
+      checkpoint_s: seconds between checkpoints.
 
     Raises:
       JaxschedError: an unknown name, a load that cannot be played, or options of reading without a
@@ -65,8 +71,9 @@ def workloads_of(
         raise JaxschedError(f"--{option} needs a file; accepted: --{option} with --trace FILE")
     known = [*WORKLOADS, *BY_NAME_ONLY]
     chosen = _chosen(data, names, own, known)
-    sized = {} if servers is None else servers._asdict()
-    return [workload._replace(load=board, **sized) for workload in chosen]
+    asked: dict[str, Any] = {} if servers is None else servers._asdict()
+    asked |= {"load": board, "speeds": speeds, "failures": failures, "checkpoint_s": checkpoint_s}
+    return [workload._replace(**asked) for workload in chosen]
 
 
 def _chosen(

@@ -16,7 +16,8 @@ import importlib
 import os
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple, get_args
 
 import numpy as np
@@ -27,6 +28,8 @@ from jaxsched.jobs.columns import describe_value
 from jaxsched.jobs.schedule import most_at_once
 from jaxsched.leaderboard.workloads import Prepared
 from jaxsched.trace_replay import FURTHER, POLICIES, Cluster, Policy, Records, replay
+from jaxsched.trace_replay.gavel import Goal, replay_in_rounds
+from jaxsched.trace_replay.gpu_types import shortest_run_times
 from jaxsched.trace_replay.policies import LEARNED, Locality
 from jaxsched.trace_replay.tables import lacking
 from jaxsched.types import Knowledge
@@ -75,6 +78,11 @@ class Entry(NamedTuple):
         """What the policy is about and a workload has not; empty: it can be played."""
         if self.shares and not prepared.has_owners:
             return "owners"
+        if prepared.cluster.gpu_types and self.policy is not None and not self.policy.takes_types:
+            return "GPUs of one type"
+        fails = prepared.failures is not None
+        if fails and (self.policy is None or not self.policy.takes_outages):
+            return "servers that never fail"
         names = () if self.policy is None else lacking(prepared.table, self.policy)
         return " and ".join(_COLUMN_WORDS.get(name, name) for name in names)
 
@@ -102,17 +110,35 @@ def of_policy(name: str, policy: Policy) -> Entry:
     )
 
 
+GAVEL: Mapping[str, Goal] = MappingProxyType(
+    {"gavel-maxmin": "max-min", "gavel-makespan": "makespan"}
+)
+"""Gavel's linear programs in rounds, by the goal of each; they are played by name only."""
+
+
+def _of_name(name: str) -> Entry:
+    if name not in GAVEL:
+        return of_policy(name, {**POLICIES, **FURTHER}[name])
+    goal = GAVEL[name]
+    return Entry(
+        name,
+        lambda table, cluster: replay_in_rounds(table, cluster, goal),
+        knows="nothing" if goal == "max-min" else "run times",
+        suspends=True,
+    )
+
+
 def entries_of(names: Sequence[str] | None, own: Sequence[str] = ()) -> list[Entry]:
-    """Entries by name (None: ``POLICIES``; ``FURTHER`` by name only), and of ``module:name``.
+    """Entries by name (None: ``POLICIES``; others by name only), and of ``module:name``.
 
     Raises:
       JaxschedError: an unknown name, or nothing that can be played behind it.
     """
-    known = {**POLICIES, **FURTHER}
+    known = {**POLICIES, **FURTHER, **GAVEL}
     unknown = [name for name in names or () if name not in known]
     if unknown:
         raise JaxschedError(f"unknown policy {unknown[0]!r}; accepted: {', '.join(known)}")
-    found = [of_policy(name, known[name]) for name in (POLICIES if names is None else names)]
+    found = [_of_name(name) for name in (POLICIES if names is None else names)]
     found += [_own(spec) for spec in own]
     twice = [entry.name for k, entry in enumerate(found) if entry.name in _names(found[:k])]
     if twice:
@@ -216,7 +242,8 @@ def check_schedule(spec: str, records: Records, table: JobTable, cluster: Cluste
         | (records.num_gpus != table["num_gpus"])
         | (records.duration != table["duration"]),
         "starts before its submission": records.start < records.submit,
-        "runs shorter than it must": records.end - records.start < records.duration,
+        "runs shorter than it must": records.end - records.start
+        < shortest_run_times(table, cluster),
     }
     for what, jobs in wrong.items():
         if np.any(jobs):

@@ -34,19 +34,23 @@ class Log(NamedTuple):
       wait: seconds from submission to the recorded first start, ``[n]``, NaN where not known; None:
         no job has any.
       jct: seconds from submission to the recorded end, likewise.
+      job_type: what each job trains, with its batch size as Gavel's tables write it, ``[n]``, empty
+        where not known; None: no job has any.
     """
 
     job_id: npt.NDArray[np.str_] | None = None
     wait: Floats | None = None
     jct: Floats | None = None
+    job_type: npt.NDArray[np.str_] | None = None
 
     def part(self, rows: slice) -> "Log":
         """Of some of the jobs."""
-        job_id, wait, jct = self
+        job_id, wait, jct, job_type = self
         return Log(
             None if job_id is None else job_id[rows],
             None if wait is None else wait[rows],
             None if jct is None else jct[rows],
+            None if job_type is None else job_type[rows],
         )
 
 
@@ -146,9 +150,22 @@ def _log_of(trace: Trace) -> Log:
         np.where(np.isnan(end), start + duration, end),
     )
     ids = trace["job_id"][rows] if known(trace, "job_id").any() else None
+    job_type = _job_types(trace, rows)
     if not np.any(known(trace, "start_time")) and not np.any(known(trace, "end_time")):
-        return Log(ids)
-    return Log(ids, start - submit, end - submit)
+        return Log(ids, job_type=job_type)
+    return Log(ids, start - submit, end - submit, job_type)
+
+
+def _job_types(trace: Trace, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.str_] | None:
+    """Models of the jobs, with their batch sizes where these are known."""
+    if not known(trace, "model").any():
+        return None
+    sizes = trace["batch_size"][rows] if "batch_size" in trace else np.full(len(rows), np.nan)
+    names = [
+        model if np.isnan(size) or not model else f"{model} (batch size {size:.0f})"
+        for model, size in zip(trace["model"][rows].tolist(), sizes.tolist(), strict=True)
+    ]
+    return np.array(names, np.str_)
 
 
 def _rounding(trace: Trace) -> list[str]:

@@ -5,18 +5,24 @@ they were submitted, or, where a load is asked for, the time between submissions
 give it; so it is for the other loads of a sweep.
 """
 
+import hashlib
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from jaxsched.arguments import argument
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.jobs.servers import Kind
 from jaxsched.leaderboard.sources import Drawn, Log, of_trace, read
 from jaxsched.trace_replay import Cluster
+from jaxsched.trace_replay.gpu_types import check_types
+from jaxsched.trace_replay.outages import Outages, outages_of
+from jaxsched.trace_replay.speeds import read_speeds, with_speeds
 from jaxsched.trace_replay.tables import groups_of
 from jaxsched.traces.clusters import names
 from jaxsched.traces.trace import Trace
@@ -39,7 +45,11 @@ class Workload(NamedTuple):
       longest_days: jobs that run longer are left out: services that hold their GPUs for good, which
         are as good as no part of the cluster.
       gpus_per_server: GPUs of a server; where they differ, of the largest.
-      kinds: servers by their size, where they differ and are given.
+      kinds: servers by their size and type, where they differ and are given.
+      speeds: where GPUs have types, how fast jobs run on each (``speeds.read_speeds``); None: jobs
+        say it themselves.
+      failures: how servers fail (``outages.outages_of``); None: they never do.
+      checkpoint_s: seconds between checkpoints, from which jobs go on after a failure; 0: none.
       reading: options of ``jaxsched.traces.load``, name and value each.
       own: whether it is somebody's own log, beside whose record policies are compared.
     """
@@ -55,6 +65,9 @@ class Workload(NamedTuple):
     reading: tuple[tuple[str, Any], ...] = ()
     own: bool = False
     kinds: tuple[Kind, ...] = ()
+    speeds: str | None = None
+    failures: str | None = None
+    checkpoint_s: int = 0
 
     @property
     def is_generated(self) -> bool:
@@ -87,11 +100,14 @@ class Prepared(NamedTuple):
       table: its jobs, with a ``group`` column where they have owners.
       cluster: the cluster.
       load: the load that results, between first and last submission.
-      digest: of the trace that it was made of.
+      digest: of the trace that it was made of, and of the jobs where they were given speeds.
       notes: what was changed, one sentence each.
       log: what else is known of the jobs, row by row.
+      failures: of the workload.
+      checkpoint_s: likewise.
       recorded: whether the log's own starts and ends can stand beside policies: it is somebody's
-        own, and submissions are where it has them.
+        own, submissions are where it has them, GPUs have no types (jobs would have run for other
+        times than they did), and servers fail as they did.
     """
 
     name: str
@@ -102,6 +118,18 @@ class Prepared(NamedTuple):
     notes: tuple[str, ...]
     log: Log = Log()
     recorded: bool = False
+    failures: str | None = None
+    checkpoint_s: int = 0
+
+    @property
+    def outages(self) -> Outages | None:
+        """When servers are away; draws depend on the jobs."""
+        if self.failures is None:
+            return None
+        seed = int(self.table.digest()[:8], 16)
+        return outages_of(
+            self.failures, self.table, self.cluster, seed=seed, checkpoint_s=self.checkpoint_s
+        )
 
     @property
     def has_owners(self) -> bool:
@@ -224,6 +252,16 @@ def _check(workload: Workload, num_jobs: int | None) -> None:
         raise JaxschedError(
             f"workload '{workload.name}': load is {load:g}; accepted: a number above 0"
         )
+    if workload.speeds is not None and not any(kind.gpu_type for kind in workload.kinds):
+        raise JaxschedError(
+            f"{argument('speeds')} goes with {argument('servers')} that have types of GPUs; "
+            "accepted: such as 4x8@v100,8x8@k80"
+        )
+    if workload.checkpoint_s and workload.failures is None:
+        raise JaxschedError(
+            f"{argument('checkpoint_s')} goes with {argument('failures')}; accepted: both or "
+            "neither"
+        )
     if num_jobs is not None and num_jobs < 2:
         raise JaxschedError(f"num_jobs is {num_jobs}; accepted: two or more, or none for all")
 
@@ -270,7 +308,7 @@ def _on_cluster(workload: Workload, jobs: Sequence[Drawn]) -> list[Prepared]:
         busy = sum(_work(draw.table) for draw in jobs) / span
         servers = max(1, math.ceil(busy / load / workload.gpus_per_server))
     cluster = Cluster(servers, workload.gpus_per_server, workload.kinds)
-    capped = [_capped(draw, cluster) for draw in jobs]
+    capped = [_with_speeds(workload, _capped(draw, cluster), cluster) for draw in jobs]
     if workload.num_servers is None or load is None:
         found = [_prepared(workload, draw, cluster) for draw in capped]
         return found if load is not None else [_told(each) for each in found]
@@ -294,12 +332,38 @@ def _capped(draw: Drawn, cluster: Cluster) -> Drawn:
     return draw._replace(table=table, notes=(*draw.notes, note))
 
 
+def _with_speeds(workload: Workload, draw: Drawn, cluster: Cluster) -> Drawn:
+    """A draw whose jobs have a speed on each type of GPU, where GPUs have types."""
+    if workload.speeds is None:
+        check_types(draw.table, cluster, "strict")
+        return draw
+    bare = replace(draw.table, notes=())
+    speeds = read_speeds(workload.speeds)
+    table = with_speeds(bare, speeds, cluster.gpu_types, draw.log.job_type)
+    both = hashlib.sha256(f"{draw.digest} {table.digest()}".encode()).hexdigest()
+    return draw._replace(table=table, digest=both, notes=(*draw.notes, *table.notes))
+
+
 def _prepared(workload: Workload, draw: Drawn, cluster: Cluster) -> Prepared:
     load = _work(draw.table) / cluster.num_gpus / max(int(draw.table["submit_time"][-1]), 1)
-    recorded = workload.own and draw.log.wait is not None
-    return Prepared(
+    recorded = workload.own and draw.log.wait is not None and not cluster.gpu_types
+    found = Prepared(
         workload.name, draw.table, cluster, load, draw.digest, draw.notes, draw.log, recorded
     )
+    if workload.failures is None:
+        return found
+    found = found._replace(
+        recorded=False, failures=workload.failures, checkpoint_s=workload.checkpoint_s
+    )
+    outages = found.outages
+    assert outages is not None
+    again = f"every {workload.checkpoint_s} s" if workload.checkpoint_s else "never"
+    drains = int(outages.drains.sum())
+    note = (
+        f"{len(outages) - drains} failures and {drains} drains of servers ({workload.failures}); "
+        f"jobs are saved {again}"
+    )
+    return found._replace(notes=(*found.notes, note))
 
 
 def _told(ready: Prepared) -> Prepared:

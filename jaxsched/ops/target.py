@@ -9,8 +9,15 @@ from contextvars import ContextVar
 
 import jax
 
+from jaxsched.errors import JaxschedError
+
 CPU = "cpu"
+VMAP, LANES, KERNEL = LOWERINGS = "vmap", "lanes", "kernel"
+"""How steps of one instance become a program for many: see :func:`lowering`."""
+MOST_IN_LANES = 256
+"""Numbers of an instance up to which lanes are taken on a GPU: each makes the program longer."""
 _ASKED: ContextVar[str | None] = ContextVar("target", default=None)
+_LOWERING: ContextVar[str | None] = ContextVar("lowering", default=None)
 _OPTIONS: Mapping[str, Mapping[str, bool]] = {
     # What a loop carries gets a second buffer instead of a copy in each round.
     "gpu": {"xla_gpu_enable_while_loop_double_buffering": True},
@@ -41,6 +48,36 @@ def tracing_for(name: str) -> Iterator[None]:
         yield
     finally:
         _ASKED.reset(token)
+
+
+def lowering(numbers: int) -> str:
+    """How steps of many instances side by side are written, the same ones in each way.
+
+    ``vmap`` is ``jax.vmap``; ``lanes`` writes them number by number (``ops.lanes``), ``kernel`` so,
+    and many steps as one kernel (``ops.lane_kernel``). On a GPU instances of few numbers are
+    written over lanes, elsewhere and of more by ``jax.vmap``, unless :func:`lowered_by` asks.
+
+    Args:
+      numbers: of one instance's state.
+    """
+    few = platform() == "gpu" and numbers <= MOST_IN_LANES
+    return _LOWERING.get() or (LANES if few else VMAP)
+
+
+@contextmanager
+def lowered_by(name: str | None) -> Iterator[None]:
+    """Have :func:`lowering` say so, within; None: as fits the device.
+
+    Raises:
+      JaxschedError: another name.
+    """
+    if name is not None and name not in LOWERINGS:
+        raise JaxschedError(f"lowering: {name!r}; accepted: {', '.join(LOWERINGS)}")
+    token = _LOWERING.set(name)
+    try:
+        yield
+    finally:
+        _LOWERING.reset(token)
 
 
 def compiler_options() -> dict[str, str | bool] | None:

@@ -10,6 +10,10 @@ job runs on servers of one kind, by the rules below with the ``M`` of that kind:
 which it fits. Every kind has a largest job that may run on it: its own ``M`` unless told otherwise,
 of the largest servers all that they have together. With locality ``any`` kinds play no part.
 
+**GPUs of different types** make kinds as well. A job takes its run time over its speed on the type,
+rounded up, and of the kinds on which it fits the first listed, or the one on which it runs fastest
+(``Policy.type_choice``, ``gpu_types``). Orders go by run times as the table has them.
+
 **An instant.** Completions come first, then arrivals, then scheduling: decisions are taken one
 after the other, each on the state that the last one left, until there is none to take.
 
@@ -78,7 +82,7 @@ lowest index. Those that make way are asked by priority, then who wastes most.
 """
 
 from jaxsched.trace_replay.cluster import Cluster
-from jaxsched.trace_replay.named_policies import COMMITTED, FURTHER, POLICIES
+from jaxsched.trace_replay.named_policies import COMMITTED, FURTHER, POLICIES, TYPED
 from jaxsched.trace_replay.policies import Policy
 from jaxsched.trace_replay.records import Records, summary
 from jaxsched.trace_replay.replays import replay, replay_batch
@@ -88,6 +92,7 @@ __all__ = [
     "COMMITTED",
     "FURTHER",
     "POLICIES",
+    "TYPED",
     "Cluster",
     "Policy",
     "Records",

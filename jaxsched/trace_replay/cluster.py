@@ -35,8 +35,8 @@ class Cluster:
     Attributes:
       num_servers: S.
       gpus_per_server: M.
-      kinds: servers by their size, in the order in which they are numbered and filled; none where
-        all are alike (``of`` reads them from a text).
+      kinds: servers by their size and type, in the order in which they are numbered and filled;
+        none where all are alike (``of`` reads them from a text).
 
     Raises:
       JaxschedError: not whole numbers from 1 on, more than 2**15 GPUs in all, or kinds that do not
@@ -95,12 +95,22 @@ class Cluster:
         """GPUs in all."""
         return self.servers.num_gpus
 
+    @property
+    def gpu_types(self) -> tuple[str, ...]:
+        """The type of each kind's GPUs, ``[K]``; none where GPUs have no types."""
+        return tuple(kind.gpu_type for kind in self.kinds) if self.servers.has_types else ()
+
     @cached_property
     def server_gpus(self) -> tuple[int, ...]:
         """GPUs of each server, ``[S]``."""
         if not self.kinds:
             return (self.gpus_per_server,) * self.num_servers
         return tuple(k.gpus_per_server for k in self.kinds for _ in range(k.num_servers))
+
+    @cached_property
+    def server_kinds(self) -> tuple[int, ...]:
+        """The number of each server's kind, ``[S]``; where there are kinds."""
+        return tuple(number for number, k in enumerate(self.kinds) for _ in range(k.num_servers))
 
     def largest_job(self, locality: Locality) -> int:
         """GPUs of the largest job that can ever run."""
@@ -158,27 +168,68 @@ def _rooms(cluster: Cluster, free: Array) -> Array:
     return jnp.stack(found, axis=-1)
 
 
-def size_for(cluster: Cluster, free: Array, num_gpus: Array) -> Array | int:
-    """GPUs of each of the servers on which a job of so many GPUs goes, with strict locality.
+def rooms_for(cluster: Cluster, locality: Locality, free: Array) -> Array:
+    """``largest_fit``, int32 scalar; where GPUs have types, that of each kind, int32 ``[K]``."""
+    if cluster.gpu_types:
+        return _rooms(cluster, free)
+    return largest_fit(cluster, locality, free)
 
-    Where servers differ, those of the first kind on which it fits; int32 scalar, junk if it fits
-    nowhere.
+
+def fits(rooms: Array, num_gpus: Array, ranks: Array | None) -> Array:
+    """Whether jobs of so many GPUs could start now, bool ``[...]``.
+
+    Args:
+      rooms: from ``rooms_for``.
+      num_gpus: int32 ``[...]``.
+      ranks: int32 ``[..., K]``, the place of each kind in the jobs' order of kinds, from ``K`` on
+        where they cannot run; None where GPUs have no types.
+    """
+    if ranks is None:
+        return num_gpus <= rooms
+    return jnp.any((num_gpus[..., None] <= rooms) & (ranks < rooms.shape[0]), axis=-1)
+
+
+def kind_for(
+    cluster: Cluster, free: Array, num_gpus: Array, ranks: Array | None = None
+) -> Array | None:
+    """The kind of the servers on which a job of so many GPUs goes, with strict locality.
+
+    Where servers differ, the first kind in the job's order on which it fits; int32 scalar, junk if
+    it fits nowhere. None where they are alike.
     """
     if not cluster.kinds:
+        return None
+    if ranks is None:
+        return jnp.argmax(num_gpus <= _rooms(cluster, free))
+    return kinds_for(_rooms(cluster, free), num_gpus, ranks)
+
+
+def kinds_for(rooms: Array, num_gpus: Array, ranks: Array) -> Array:
+    """``kind_for`` of jobs, int32 ``[...]``; arguments as those of ``fits``."""
+    return jnp.argmin(jnp.where(num_gpus[..., None] <= rooms, ranks, rooms.shape[0]), axis=-1)
+
+
+def size_of(cluster: Cluster, kind: Array | None) -> Array | int:
+    """GPUs of each server of a kind."""
+    if kind is None:
         return cluster.gpus_per_server
-    sizes = jnp.array([kind.gpus_per_server for kind in cluster.kinds], jnp.int32)
-    return sizes[jnp.argmax(num_gpus <= _rooms(cluster, free))]
+    return jnp.array([each.gpus_per_server for each in cluster.kinds], jnp.int32)[kind]
 
 
-def of_size(cluster: Cluster, size: Array | int, servers: Array) -> Array:
-    """Of these servers (bool ``[S]``) those that have so many GPUs; every size is one kind."""
-    if not cluster.kinds:
+def of_kind(cluster: Cluster, kind: Array | None, servers: Array) -> Array:
+    """Of these servers (bool ``[S]``) those of a kind."""
+    if kind is None:
         return servers
-    return servers & (jnp.array(cluster.server_gpus, jnp.int32) == size)
+    return servers & (jnp.array(cluster.server_kinds, jnp.int32) == kind)
 
 
 def place(
-    cluster: Cluster, locality: Locality, free_weight: Array, free: Array, num_gpus: Array
+    cluster: Cluster,
+    locality: Locality,
+    free_weight: Array,
+    free: Array,
+    num_gpus: Array,
+    ranks: Array | None = None,
 ) -> Packing:
     """Where a job goes that fits.
 
@@ -188,6 +239,7 @@ def place(
       free_weight: int32 scalar, of ``FREE_WEIGHT``.
       free: int32 ``[S]``, free GPUs of each server.
       num_gpus: int32 scalar, GPUs wanted.
+      ranks: int32 ``[K]``, the job's order of kinds (``fits``); None: as they are numbered.
 
     Returns:
       The servers of which all free GPUs are taken, the one that gives a part, and that part.
@@ -195,12 +247,13 @@ def place(
     if locality == "any":
         return pack_gang(free, num_gpus, cluster.gpus_per_server)
     most, size = cluster.gpus_per_server, cluster.num_servers
-    full = size_for(cluster, free, num_gpus)
+    kind = kind_for(cluster, free, num_gpus, ranks)
+    full = size_of(cluster, kind)
     num_whole, left = num_gpus // full, num_gpus % full
     index = jnp.arange(size, dtype=jnp.int32)
-    whole = of_size(cluster, full, free == full)
+    whole = of_kind(cluster, kind, free == full)
     in_full = whole & (jnp.cumsum(whole, dtype=jnp.int32) <= num_whole)
-    suits = of_size(cluster, full, ~in_full & (free >= left))
+    suits = of_kind(cluster, kind, ~in_full & (free >= left))
     order = (most + free_weight * free) * size + index
     best = jnp.min(jnp.where(suits, order, jnp.iinfo(jnp.int32).max)) % size
     return Packing(in_full, (index == best) & (left > 0), left)

@@ -14,23 +14,27 @@ from typing import Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from jaxsched.trace_replay import failing as fl
 from jaxsched.trace_replay import line as ln
 from jaxsched.trace_replay import waiting as wt
 from jaxsched.trace_replay.cluster import (
     Cluster,
     available,
     first_server,
-    largest_fit,
+    fits,
+    kinds_for,
     place,
+    rooms_for,
     take_gpus,
 )
+from jaxsched.trace_replay.gpu_types import run_time_at, work_within
 from jaxsched.trace_replay.line import Line
 from jaxsched.trace_replay.policies import Locality, Mode
 from jaxsched.trace_replay.tables import NEVER, Jobs, Shape
 from jaxsched.trace_replay.waiting import NONE, Waiting
 from jaxsched.types import Array
 
-Ranking = Literal["key", "drf", "tetris", "fairness", "group-fairness"]
+Ranking = Literal["key", "drf", "tetris", "fairness", "group-fairness", "slowdown"]
 ANY = NONE - 1  # a limit that every waiting job's value keeps
 CUTS = 15
 PARTS = 2**15  # of a quota that a group may hold, as fractions are compared
@@ -86,9 +90,10 @@ class State(NamedTuple):
     ledger: Array  # int32 [n + 1, 4], the outcome of each job; the last row is of no job
     overflow: Array  # bool scalar, a job would end beyond int32
     committed: Committed | None  # in mode commit
+    failing: fl.Failing | None = None  # where servers are away at times
 
 
-def opened(rules: Rules) -> State:
+def opened(rules: Rules, jobs: Jobs) -> State:
     """The idle cluster at time 0."""
     shape, cluster = rules.shape, rules.cluster
     gpus = (cluster.gpus_per_server, cluster.num_servers)
@@ -108,12 +113,17 @@ def opened(rules: Rules) -> State:
         )
         if rules.mode == "commit"
         else None,
+        failing=None
+        if jobs.events is None
+        else fl.nothing_failed(cluster, jobs.duration, jobs.events),
     )
 
 
 def unfinished(jobs: Jobs, state: State) -> Array:
     """Whether jobs wait or are still to come, bool scalar."""
     more = (state.num_waiting > 0) | (jobs.submit[state.arrived] < NEVER)
+    if state.failing is not None and jobs.events is not None:  # who runs may have to run again
+        more |= jnp.any(state.free_from > state.time)
     return more & ~state.overflow
 
 
@@ -124,8 +134,16 @@ def step(rules: Rules, free_weight: Array, jobs: Jobs, state: State) -> State:
     cluster, nobody = rules.cluster, rules.shape.num_jobs
     has_ended = state.free_from <= state.time
     is_free = available(cluster, has_ended)
+    failing, events, stopped = state.failing, jobs.events, jnp.int32(nobody)
+    if failing is not None:
+        is_free &= failing.away_until <= state.time
     free = jnp.sum(is_free, axis=0, dtype=jnp.int32)
     decides = (jobs.submit[state.arrived] > state.time) & (state.num_waiting > 0)
+    if failing is not None and events is not None:
+        due = fl.is_due(failing, events, state.time)
+        stopped = fl.victim(failing, events, state.time, state.free_from)
+        stopped = jnp.where(state.overflow, nobody, stopped)
+        decides &= ~due
     if isinstance(state.waiting, Line):
         decides &= jnp.min(state.waiting.fewest) <= jnp.sum(free)
     job = jax.lax.cond(
@@ -134,37 +152,72 @@ def step(rules: Rules, free_weight: Array, jobs: Jobs, state: State) -> State:
         lambda: jnp.int32(nobody),
     )
     starts = job < nobody
-    placing = place(cluster, rules.locality, free_weight, free, jobs.num_gpus[job])
+    placing = place(
+        cluster, rules.locality, free_weight, free, jobs.num_gpus[job], _ranks(jobs, job)
+    )
     taken = take_gpus(placing, is_free) & starts
-    end = state.time + jobs.duration[job]
+    left = (jobs.duration if failing is None else failing.remaining)[job]
+    end = state.time + _seconds(rules, jobs, left, job, free)
 
     event = jnp.min(jnp.where(has_ended, NEVER, state.free_from))
+    if failing is not None and events is not None:
+        event = jnp.minimum(event, fl.upcoming(failing, events, state.time))
     upcoming = jnp.minimum(event, jobs.submit[state.arrived])
     goes_on = ~starts & (upcoming < NEVER) & ~state.overflow
+    if failing is not None:
+        goes_on &= ~due
     time = jnp.where(goes_on, jnp.maximum(state.time, upcoming), state.time)
     admits = goes_on & (jobs.submit[state.arrived] <= time)
 
     moved = jnp.where(starts, job, jnp.where(admits, state.arrived, nobody))
     value = jnp.where(admits, jobs.expected[moved], NONE)
-    outcome = Outcome(state.time, end, placing.num_servers, first_server(placing))
-    group, expected = state.group, state.expected
+    group, expected, first, freed = state.group, state.expected, state.time, state.free_from
+    if failing is not None and events is not None:
+        moved = jnp.minimum(moved, stopped)
+        hit = (failing.job == stopped) & ~has_ended & (stopped < nobody)
+        freed = jnp.where(hit, state.time, freed)
+        speed = _speed_of(rules, jobs, stopped, hit)
+        failing = fl.dealt_with(failing, events, state.time, stopped, speed, state.overflow)
+        value = jnp.where(stopped < nobody, _left(jobs, failing, stopped), value)
+        failing, first = fl.begun(failing, job, taken, state.time)
+    waiting = state.num_waiting + admits - starts
+    if failing is not None:
+        waiting += stopped < nobody
+    outcome = Outcome(first, end, placing.num_servers, first_server(placing))
     if rules.estimated:
-        until = state.time + jnp.minimum(jobs.expected[job], NEVER - state.time)
+        believed = jobs.expected[job] if failing is None else _left(jobs, failing, job)
+        takes = _seconds(rules, jobs, believed, job, free)
+        until = state.time + jnp.minimum(takes, NEVER - state.time)
         expected = jnp.where(taken, until, expected)
     if rules.by_group:
         group = jnp.where(taken, jobs.class_group[class_of(jobs, job)], group)
     return State(
         time=time,
         arrived=state.arrived + admits,
-        num_waiting=state.num_waiting + admits - starts,
+        num_waiting=waiting,
         waiting=_put(jobs, state.waiting, jobs.place[moved], value),
-        free_from=jnp.where(taken, end, state.free_from),
+        free_from=jnp.where(taken, end, freed),
         expected=expected,
         group=group,
         ledger=state.ledger.at[job].set(jnp.stack(outcome)),
         overflow=state.overflow | (starts & ((end < state.time) | (end == NEVER))),
         committed=None,
+        failing=failing,
     )
+
+
+def _left(jobs: Jobs, failing: fl.Failing, job: Array) -> Array:
+    """What a job has left as the policy knows it, at least a second; int32 scalar."""
+    return jnp.maximum(jobs.expected[job] + failing.remaining[job] - jobs.duration[job], 1)
+
+
+def _speed_of(rules: Rules, jobs: Jobs, job: Array, gpus: Array) -> Array | None:
+    """The speed of a job that runs on some GPUs (bool ``[M, S]``), in thousandths."""
+    if jobs.typed is None:
+        return None
+    kinds = jnp.array(rules.cluster.server_kinds, jnp.int32)
+    kind = jnp.max(jnp.where(jnp.any(gpus, axis=0), kinds, 0))
+    return jobs.typed.speed[class_of(jobs, job), kind]
 
 
 def _committed_step(
@@ -182,12 +235,15 @@ def _committed_step(
         lambda: _head(rules, free_weight, jobs, state, free),
         lambda: committed.job,
     )
-    room = largest_fit(cluster, rules.locality, free)
-    starts = (head < nobody) & (jobs.num_gpus[head] <= room) & ~state.overflow
+    room = rooms_for(cluster, rules.locality, free)
+    fits_now = fits(room, jobs.num_gpus[head], _ranks(jobs, head))
+    starts = (head < nobody) & fits_now & ~state.overflow
     job = jnp.where(starts, head, nobody)
-    placing = place(cluster, rules.locality, free_weight, free, jobs.num_gpus[job])
+    placing = place(
+        cluster, rules.locality, free_weight, free, jobs.num_gpus[job], _ranks(jobs, job)
+    )
     taken = take_gpus(placing, is_free) & starts
-    end = state.time + jobs.duration[job]
+    end = state.time + _seconds(rules, jobs, jobs.duration[job], job, free)
 
     submit = jobs.submit[state.arrived]
     next_end = jnp.min(jnp.where(committed.held, state.free_from, NEVER))
@@ -233,36 +289,63 @@ def class_of(jobs: Jobs, job: Array) -> Array:
     return jnp.minimum(jobs.block_class[jobs.place[job] // width], jobs.class_gpus.shape[0] - 1)
 
 
+def _ranks(jobs: Jobs, job: Array) -> Array | None:
+    """The job's order of kinds of servers, int32 ``[kinds]``; None where GPUs have no types."""
+    return None if jobs.typed is None else jobs.typed.rank[class_of(jobs, job)]
+
+
+def _seconds(rules: Rules, jobs: Jobs, work: Array, job: Array, free: Array) -> Array:
+    """How long so many seconds of a job's work take where it would go; junk if it fits nowhere."""
+    if jobs.typed is None:
+        return work
+    own = class_of(jobs, job)
+    room = rooms_for(rules.cluster, rules.locality, free)
+    kind = kinds_for(room, jobs.num_gpus[job], jobs.typed.rank[own])
+    return run_time_at(work, jobs.typed.speed[own, kind])
+
+
+def _kinds(rules: Rules, jobs: Jobs, free: Array) -> Array:
+    """The kind that jobs of each class would get now, int32 ``[K]``; junk where they do not fit."""
+    assert jobs.typed is not None
+    room = rooms_for(rules.cluster, rules.locality, free)
+    return kinds_for(room, jobs.class_gpus, jobs.typed.rank)
+
+
 def next_job(rules: Rules, free_weight: Array, jobs: Jobs, state: State, free: Array) -> Array:
     """The job that starts now, int32 scalar; n if none does."""
     nobody, cluster = rules.shape.num_jobs, rules.cluster
     if isinstance(state.waiting, Line):
         return _next_in_line(rules, jobs, state, state.waiting, jnp.sum(free))
-    room = largest_fit(cluster, rules.locality, free)
-    fits = jobs.class_gpus <= room
+    ranks = None if jobs.typed is None else jobs.typed.rank
+    room = rooms_for(cluster, rules.locality, free)
+    can_start = fits(room, jobs.class_gpus, ranks)
     if rules.isolated:
         left = jobs.quota - _held(rules, state)
-        fits &= jobs.class_gpus <= left[jobs.class_group]
+        can_start &= jobs.class_gpus <= left[jobs.class_group]
     if rules.ranking == "fairness":
-        return _worst_off(rules, jobs, state, fits)
+        return _worst_off(rules, jobs, state, can_start)
     if rules.mode == "skip":
-        return _first(rules, free_weight, jobs, state, free, jnp.where(fits, ANY, -1))
+        return _first(rules, free_weight, jobs, state, free, jnp.where(can_start, ANY, -1))
     head = _head(rules, free_weight, jobs, state, free)
-    head_fits = jobs.num_gpus[head] <= room
+    own = _ranks(jobs, head)
+    head_fits = fits(room, jobs.num_gpus[head], own)
     if rules.mode == "block":
         return jnp.where(head_fits, head, nobody)
 
     def backfilled() -> Array:
         needed = jobs.num_gpus[head]
-        promised, then_free = reservation(rules, state, needed)
+        promised, then_free = reservation(rules, state, needed, own)
 
-        def leaves_room(num_gpus: Array) -> Array:
-            taken = place(cluster, rules.locality, free_weight, free, num_gpus).counts(free)
-            return largest_fit(cluster, rules.locality, then_free - taken) >= needed
+        def leaves_room(num_gpus: Array, ranks: Array | None) -> Array:
+            taken = place(cluster, rules.locality, free_weight, free, num_gpus, ranks).counts(free)
+            return fits(rooms_for(cluster, rules.locality, then_free - taken), needed, own)
 
-        harmless = jax.vmap(leaves_room)(jnp.minimum(jobs.class_gpus, cluster.num_gpus))
-        short = jnp.where(harmless, ANY, promised - state.time)
-        return _first(rules, free_weight, jobs, state, free, jnp.where(fits, short, -1))
+        gpus, soon = jnp.minimum(jobs.class_gpus, cluster.num_gpus), promised - state.time
+        if jobs.typed is not None:
+            speed = jnp.take_along_axis(jobs.typed.speed, _kinds(rules, jobs, free)[:, None], 1)
+            soon = work_within(soon, speed[:, 0], ANY)
+        short = jnp.where(jax.vmap(leaves_room)(gpus, ranks), ANY, soon)
+        return _first(rules, free_weight, jobs, state, free, jnp.where(can_start, short, -1))
 
     return jax.lax.cond(head_fits, lambda: head, backfilled)
 
@@ -289,7 +372,7 @@ def _next_in_line(rules: Rules, jobs: Jobs, state: State, line: Line, room: Arra
 
     def backfilled() -> Array:
         needed = jobs.num_gpus[head]
-        promised, then_free = reservation(rules, state, needed)
+        promised, then_free = reservation(rules, state, needed, None)
         spare = jnp.sum(then_free) - needed
         short = promised - state.time
         return job_of(ln.first_beside(line, jobs.gpus_at, room, spare, short))
@@ -297,17 +380,21 @@ def _next_in_line(rules: Rules, jobs: Jobs, state: State, line: Line, room: Arra
     return jax.lax.cond(head_fits, lambda: head, backfilled)
 
 
-def reservation(rules: Rules, state: State, num_gpus: Array) -> tuple[Array, Array]:
-    """When a job of that many GPUs will fit if nobody else starts, and what is free then.
+def reservation(
+    rules: Rules, state: State, num_gpus: Array, ranks: Array | None
+) -> tuple[Array, Array]:
+    """When a job of that many GPUs and order of kinds will fit if nobody else starts.
 
     A job that has outrun its estimate is expected to end in the next second.
 
     Returns:
-      int32 scalar (s), and the free GPUs of each server at that time, int32 ``[S]``.
+      When, int32 scalar (s), and the free GPUs of each server at that time, int32 ``[S]``.
     """
     until = state.free_from
     if rules.estimated:
         until = jnp.where(until > state.time, jnp.maximum(state.expected, state.time + 1), until)
+    if state.failing is not None:
+        until = jnp.maximum(until, state.failing.away_until)
 
     def free_at(time: Array) -> Array:
         return jnp.sum(available(rules.cluster, until <= time), axis=0, dtype=jnp.int32)
@@ -315,7 +402,8 @@ def reservation(rules: Rules, state: State, num_gpus: Array) -> tuple[Array, Arr
     def halve(bounds: tuple[Array, Array]) -> tuple[Array, Array]:
         too_early, enough = bounds
         middle = too_early + (enough - too_early) // 2
-        holds = largest_fit(rules.cluster, rules.locality, free_at(middle)) >= num_gpus
+        room = rooms_for(rules.cluster, rules.locality, free_at(middle))
+        holds = fits(room, num_gpus, ranks)
         return jnp.where(holds, too_early, middle), jnp.where(holds, middle, enough)
 
     latest = jnp.maximum(jnp.max(until), state.time)
@@ -360,6 +448,9 @@ def _first(
         key = GROUPS_FIRST[rules.ranking](rules, jobs, state)[jobs.class_group]
     elif rules.ranking == "tetris":
         key = jobs.key[job] - alignment(rules, free_weight, jobs, free)
+    elif rules.ranking == "slowdown" and jobs.typed is not None:
+        kinds = _kinds(rules, jobs, free)[:, None]
+        key = jnp.take_along_axis(jobs.typed.slowdown, kinds, 1)[:, 0]
     else:
         key = jobs.key[job]
     least = jnp.min(jnp.where(found.exists, key, NONE))
@@ -414,12 +505,13 @@ def alignment(rules: Rules, free_weight: Array, jobs: Jobs, free: Array) -> Arra
     """
     most = rules.cluster.num_servers * rules.cluster.gpus_per_server
 
-    def of_class(num_gpus: Array) -> Array:
-        placing = place(rules.cluster, rules.locality, free_weight, free, num_gpus)
+    def of_class(num_gpus: Array, ranks: Array | None) -> Array:
+        placing = place(rules.cluster, rules.locality, free_weight, free, num_gpus, ranks)
         return jnp.sum(placing.counts(free) * free)
 
     gpus = jnp.minimum(jobs.class_gpus, most)
-    return 1000 * jax.vmap(of_class)(gpus) // jobs.align_unit
+    ranks = None if jobs.typed is None else jobs.typed.rank
+    return 1000 * jax.vmap(of_class)(gpus, ranks) // jobs.align_unit
 
 
 GROUPS_FIRST: dict[Ranking, Callable[[Rules, Jobs, State], Array]] = {

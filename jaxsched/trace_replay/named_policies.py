@@ -86,5 +86,19 @@ COMMITTED = MappingProxyType(
 """The rules of RLTune's published environment (github.com/dshruti20/RLTune) under its names; its
 cluster for Philly is ``Cluster.of("16x2:4,20x8")``."""
 
-FURTHER = MappingProxyType({f"{name}-committed": policy for name, policy in COMMITTED.items()})
+TYPED = MappingProxyType(
+    {
+        "fifo-fastest": Policy("fifo", "skip", type_choice="fastest"),
+        "fifo-fastest-half": Policy("fifo", "skip", type_choice="fastest", least_speed_percent=50),
+        "sjf-fastest": Policy("sjf", "skip", type_choice="fastest"),
+        "sjf-fastest-half": Policy("sjf", "skip", type_choice="fastest", least_speed_percent=50),
+        "least-slowdown": Policy("slowdown", "skip", type_choice="fastest"),
+    }
+)
+"""Rules for GPUs of different types: fastest free type first, the same where jobs wait for a type
+that is at least half as fast as their fastest, and least relative slowdown first."""
+
+FURTHER = MappingProxyType(
+    {**{f"{name}-committed": policy for name, policy in COMMITTED.items()}, **TYPED}
+)
 """Policies that a leaderboard plays when they are asked for by name."""

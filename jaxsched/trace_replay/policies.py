@@ -105,6 +105,11 @@ Hu et al., SC'21, section 2), but of GPUs rather than servers.
     that the job has held its GPUs. ``history``, ``scorers``.
 ``learned-once``
     The same forecast's mean run time times GPUs, without suspension.
+``slowdown``
+    On GPUs of different types the least relative slowdown: a job's speed on its fastest type over
+    that on the type that it would get now, then the first submitted. So of the jobs that would take
+    a slow GPU the one goes first that loses least there. A greedy rule of what Gavel (Narayanan et
+    al., OSDI'20) has a linear program for; ``gavel`` plays those.
 
 Left out: DSIF delays jobs that would be split, which costs nothing here and cannot happen with
 strict locality; Optimus, SLAQ, HyperSched, Graphene and MLF-H need speeds, losses or task graphs;
@@ -142,6 +147,7 @@ Order = Literal[
     "sjf-narrow",
     "lpf",
     "f1",
+    "slowdown",
 ]
 Mode = Literal["block", "skip", "easy", "commit"]
 Placement = Literal["pack", "first_fit", "load_balance"]
@@ -149,6 +155,7 @@ Locality = Literal["strict", "any"]
 RunTimes = Literal["true", "estimates"]
 Share = Literal["equal", "work"]
 Victims = Literal["last", "waste"]
+TypeChoice = Literal["listed", "fastest"]
 Knowledge = Literal["nothing", "estimates", "run times"]
 
 ORDERS: tuple[Order, ...] = get_args(Order)
@@ -157,6 +164,7 @@ PLACEMENTS: tuple[Placement, ...] = get_args(Placement)
 LOCALITIES: tuple[Locality, ...] = get_args(Locality)
 RUN_TIMES: tuple[RunTimes, ...] = get_args(RunTimes)
 SHARES: tuple[Share, ...] = get_args(Share)
+TYPE_CHOICES: tuple[TypeChoice, ...] = get_args(TypeChoice)
 VICTIMS: tuple[Victims, ...] = get_args(Victims)
 PREEMPTIVE: tuple[Order, ...] = ("srtf", "srsf", "las", "tiresias", "spot", "gittins", "learned")
 QUEUED: tuple[Order, ...] = ("las", "tiresias", "gittins")
@@ -231,6 +239,10 @@ class Policy:
         suspended: the last in order, or the one that loses the least GPU time.
       promote_percent: ``tiresias`` only, percent of the time for which a job has held GPUs that it
         waits before it goes back to the first queue; 0: it never does. Suspensions are free then.
+      type_choice: one of ``TYPE_CHOICES``; where GPUs have types, the kind of servers that a job
+        takes: the first in the list on which it fits, or the one on which it runs fastest.
+      least_speed_percent: where GPUs have types, a job takes none on which it runs at less than so
+        many percent of its speed on the fastest that can hold it.
 
     Raises:
       JaxschedError: an unknown name, an option out of range, or options that contradict.
@@ -251,6 +263,8 @@ class Policy:
     forecast_window_s: Annotated[int, Bounds(1, LARGEST_OPTION)] = 3600
     victims: Victims = "last"
     promote_percent: Annotated[int, Bounds(0, LARGEST_PROMOTION)] = 0
+    type_choice: TypeChoice = "listed"
+    least_speed_percent: Annotated[int, Bounds(0, 100)] = 0
 
     def __post_init__(self) -> None:
         """Refuse what cannot be replayed."""
@@ -283,9 +297,12 @@ class Policy:
                 f"rigid: order {self.order} {why}, so mode easy has no meaning; accepted: "
                 "block, skip"
             )
-        if self.order == "tetris" and (self.mode, self.locality) != ("skip", "strict"):
+        if self.order in ("tetris", "slowdown") and (self.mode, self.locality) != (
+            "skip",
+            "strict",
+        ):
             raise JaxschedError(
-                f"rigid: order tetris with mode {self.mode} and locality {self.locality}; "
+                f"rigid: order {self.order} with mode {self.mode} and locality {self.locality}; "
                 "accepted: skip and strict"
             )
         if self.keeps_accounts and (self.run_times == "estimates" or self.isolated):
@@ -346,6 +363,16 @@ class Policy:
     def keeps_accounts(self) -> bool:
         """Whether a replay follows what running jobs have attained."""
         return self.preemptive or self.learns
+
+    @property
+    def takes_types(self) -> bool:
+        """Whether it is made for GPUs of different types."""
+        return not self.keeps_accounts and self.locality == "strict"
+
+    @property
+    def takes_outages(self) -> bool:
+        """Whether it is made for servers that fail or are drained."""
+        return not self.keeps_accounts and self.mode != "commit" and self.order not in FAIR
 
     @property
     def knows(self) -> Knowledge:

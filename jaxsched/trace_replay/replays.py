@@ -15,6 +15,8 @@ from jaxsched.trace_replay.accounts import Options, Worth
 from jaxsched.trace_replay.cluster import FREE_WEIGHT, Cluster
 from jaxsched.trace_replay.demand import Forecast
 from jaxsched.trace_replay.engine import Ranking
+from jaxsched.trace_replay.failing import Failing
+from jaxsched.trace_replay.outages import Outages
 from jaxsched.trace_replay.policies import LEARNED, Order, Policy
 from jaxsched.trace_replay.records import Records
 from jaxsched.trace_replay.scorers import Predictor, shipped
@@ -30,12 +32,18 @@ RANKINGS: dict[Order, Ranking] = {
     "tetris": "tetris",
     "fairness": "fairness",
     "group-fairness": "group-fairness",
+    "slowdown": "slowdown",
 }
 WORTH: dict[Order, Worth] = {"srtf": "remaining", "srsf": "service"}
 
 
 def replay(
-    table: Table, cluster: Cluster, policy: Policy, *, predictor: Predictor | None = None
+    table: Table,
+    cluster: Cluster,
+    policy: Policy,
+    *,
+    predictor: Predictor | None = None,
+    outages: Outages | None = None,
 ) -> Records:
     """Run every job of a table under a policy.
 
@@ -46,12 +54,13 @@ def replay(
       cluster: the cluster.
       policy: the policy; see ``POLICIES`` for usual ones.
       predictor: ``learned`` orders only, in place of the one that comes with the library.
+      outages: servers that fail or are drained; for policies that take them (``takes_outages``).
 
     Raises:
       JaxschedError: a job that the cluster can never hold, a value out of range, or a schedule that
         runs past 2**31 s.
     """
-    return _replayed([table], cluster, policy, predictor, batched=False)[0]
+    return _replayed([table], cluster, policy, predictor, [outages], batched=False)[0]
 
 
 def replay_batch(
@@ -60,15 +69,22 @@ def replay_batch(
     policy: Policy,
     *,
     predictor: Predictor | None = None,
+    outages: Sequence[Outages | None] = (),
 ) -> list[Records]:
     """``replay`` of several tables at once, vectorised; they are padded to the longest.
 
+    ``outages`` are those of each table, or none for all.
+
     Raises:
-      JaxschedError: no tables, or as ``replay``.
+      JaxschedError: no tables, outages of another number of tables, or as ``replay``.
     """
     if not tables:
         raise JaxschedError("there are no job tables to replay; accepted: at least one")
-    return _replayed(tables, cluster, policy, predictor, batched=True)
+    if outages and len(outages) != len(tables):
+        raise JaxschedError(
+            f"there are outages of {len(outages)} job tables of {len(tables)}; accepted: of each"
+        )
+    return _replayed(tables, cluster, policy, predictor, outages, batched=True)
 
 
 def observed(
@@ -107,21 +123,26 @@ def _replayed(
     cluster: Cluster,
     policy: Policy,
     predictor: Predictor | None,
+    outages: Sequence[Outages | None],
     *,
     batched: bool,
 ) -> list[Records]:
     checked = [as_table(table, cluster, policy.locality) for table in tables]
-    prepared, shape = prepare(checked, cluster, policy)
+    prepared, shape = prepare(checked, cluster, policy, outages)
     rules = _rules(cluster, policy, shape)
     options = _options(policy, predictor)
     state, cuts = _run(rules, options, prepared, batched=batched)
     ledgers, overflow = jax.device_get((state.ledger, state.overflow))
     for table, late in zip(checked, overflow, strict=True):
         _refuse_late(table, late)
-    return [
+    found = [
         _records(table, policy, ledger, cut)
         for table, ledger, cut in zip(checked, ledgers, cuts, strict=True)
     ]
+    if isinstance(state, engine.State) and state.failing is not None:
+        parts = zip(found, *jax.device_get(state.failing), strict=True)
+        return [_with_failures(records, Failing(*kept)) for records, *kept in parts]
+    return found
 
 
 def _refuse_late(table: JobTable, overflow: bool) -> None:
@@ -134,6 +155,12 @@ def _refuse_late(table: JobTable, overflow: bool) -> None:
 
 def _rules(cluster: Cluster, policy: Policy, shape: Shape) -> Any:
     if policy.keeps_accounts:
+        if cluster.gpu_types:
+            why = "suspends jobs" if policy.preemptive else "learns from the jobs before"
+            raise JaxschedError(
+                f"rigid: order {policy.order} {why}, which GPUs of different types are not made "
+                "for; accepted: an order that does not"
+            )
         scorer: Any = policy.order if policy.learns else ""
         return accounts.Rules(
             cluster=cluster,
@@ -204,7 +231,7 @@ def _opened(rules: Rules, jobs: Jobs) -> Any:
     """First states."""
     if isinstance(rules, accounts.Rules):
         return jax.vmap(partial(accounts.opened, rules))(jobs)
-    return jax.vmap(lambda _: engine.opened(rules))(jobs.align_unit)
+    return jax.vmap(partial(engine.opened, rules))(jobs)
 
 
 @partial(jax.jit, static_argnums=0, donate_argnums=3)
@@ -234,11 +261,24 @@ def _go_on_all(rules: Rules, options: Options, jobs: Jobs, state: Any) -> Any:
     )
 
 
+def _with_failures(records: Records, kept: Failing) -> Records:
+    """Records of a replay with outages, and the runs that failures cut."""
+    count = len(records.end)
+    last_start, held, stops = (
+        np.asarray(column[:count], np.int64) for column in (kept.last_start, kept.held, kept.stops)
+    )
+    return records._replace(
+        preemptions=stops,
+        held=held + records.end - last_start,
+        cut=np.asarray(kept.cuts[: int(kept.num_cuts)], np.int64),
+    )
+
+
 def _records(table: JobTable, policy: Policy, ledger: Any, cut: Integers) -> Records:
     row = Account if policy.keeps_accounts else engine.Outcome
     columns = ledger[: len(table), : len(row._fields)].astype(np.int64).T
     found = dict(zip(row._fields, columns, strict=True))
-    preemptions, held = np.zeros(len(table), np.int64), table["duration"]
+    preemptions, held = np.zeros(len(table), np.int64), found["end"] - found["start"]
     if policy.keeps_accounts:
         preemptions = found["preemptions"]
         held = found["served"] + found["end"] - found["last_start"]

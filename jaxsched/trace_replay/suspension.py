@@ -15,10 +15,11 @@ from jaxsched.trace_replay.cluster import (
     Cluster,
     available,
     first_server,
+    kind_for,
     largest_fit,
-    of_size,
+    of_kind,
     place,
-    size_for,
+    size_of,
 )
 from jaxsched.trace_replay.policies import MOST_SERVICE, Locality
 from jaxsched.trace_replay.waiting import NONE
@@ -395,10 +396,11 @@ def to_clear(
     Returns:
       Free GPUs of one server, int32 scalar, and which have fewer but could have as many, ``[S]``.
     """
-    full = size_for(cluster, could_have, num_gpus)
-    whole = jnp.sum(of_size(cluster, full, free == full), dtype=jnp.int32)
+    kind = kind_for(cluster, could_have, num_gpus)
+    full = size_of(cluster, kind)
+    whole = jnp.sum(of_kind(cluster, kind, free == full), dtype=jnp.int32)
     needed = jnp.where(whole < num_gpus // full, full, num_gpus % full)
-    return needed, of_size(cluster, full, (free < needed) & (could_have >= needed))
+    return needed, of_kind(cluster, kind, (free < needed) & (could_have >= needed))
 
 
 def cost_to_clear(holders: Holders, leaves: Array, more: Array) -> Array:

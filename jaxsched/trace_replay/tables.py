@@ -15,9 +15,12 @@ from jaxsched.jobs import RIGID_JOBS, Column, Integers, JobTable, validate
 from jaxsched.trace_replay import history
 from jaxsched.trace_replay.cluster import Cluster, counts_alone
 from jaxsched.trace_replay.gittins import sample_levels
+from jaxsched.trace_replay.gpu_types import Typed, check_types, columns_of, speeds_of, typed
 from jaxsched.trace_replay.history import EDGES, Known
+from jaxsched.trace_replay.outages import Events, Outages, as_events
 from jaxsched.trace_replay.policies import FAIR, FITTED_SHARE, QUEUED, Locality, Policy, Share
 from jaxsched.trace_replay.queues import QUEUE
+from jaxsched.trace_replay.speeds import Speeds, with_speeds
 from jaxsched.traces.details import rounded_up
 from jaxsched.traces.trace import Trace, known
 from jaxsched.traces.usable import job_rows
@@ -26,6 +29,7 @@ from jaxsched.types import Array
 NEVER = 2**31 - 1
 LARGEST_PENALTY = 2**30
 MILLI = 1000
+MOST_CLASSES = 1024  # of jobs whose GPUs, owners and speeds on types of GPUs are equal
 CLASS_STEP = 8  # classes and blocks are padded to multiples, to compile less often
 
 COLUMNS = tuple(column for column in RIGID_JOBS if column.name != "model")
@@ -64,6 +68,9 @@ class Jobs(NamedTuple):
         order has none that are known in advance.
       known: what ``history`` needs; no rows without.
       align_unit: scalar, of tetris' alignment.
+      typed: what each class is on each kind of servers, ``[K, kinds]``; None where GPUs have no
+        types.
+      events: outages of servers; None where there are none.
     """
 
     submit: Array
@@ -83,6 +90,8 @@ class Jobs(NamedTuple):
     levels: Array
     known: Known
     align_unit: Array
+    typed: Typed | None = None
+    events: Events | None = None
 
 
 class Shape(NamedTuple):
@@ -97,7 +106,10 @@ class Shape(NamedTuple):
 
 
 def as_table(
-    jobs: JobTable | Mapping[str, Any], cluster: Cluster, locality: Locality = "strict"
+    jobs: JobTable | Mapping[str, Any],
+    cluster: Cluster,
+    locality: Locality = "strict",
+    speeds: Speeds | None = None,
 ) -> JobTable:
     """A table that can be replayed on the cluster.
 
@@ -106,14 +118,17 @@ def as_table(
         have owners, ``group`` (numbers or names).
       cluster: the cluster.
       locality: what fits.
+      speeds: of types of jobs, in place of the table's, where GPUs have types.
 
     Raises:
       JaxschedError: one line with the job and what is accepted.
     """
+    by_type = columns_of(cluster)
     if isinstance(jobs, JobTable):
         table = jobs
     elif isinstance(jobs, Mapping):
-        columns = {name: jobs[name] for name in _names() if name in jobs}
+        names = (*_names(), *(column.name for column in by_type))
+        columns = {name: jobs[name] for name in names if name in jobs}
         if "group" in columns:
             columns["group"] = _numbered(columns["group"])
         table = JobTable(columns, schema=COLUMNS)
@@ -122,9 +137,13 @@ def as_table(
             f"rigid: jobs are a {type(jobs).__name__}; accepted: a JobTable or a mapping with "
             f"{', '.join(_names())} (those from group on are optional)"
         )
-    further = tuple(OPTIONAL[name] for name in OPTIONAL if name in table.columns)
-    schema = (*COLUMNS, *further)
-    return validate(table, schema=schema, max_gpus=cluster.largest_job(locality), from_zero=False)
+    optional = (*OPTIONAL.values(), *by_type)
+    schema = (*COLUMNS, *(column for column in optional if column.name in table.columns))
+    validate(table, schema=schema, max_gpus=cluster.largest_job(locality), from_zero=False)
+    if speeds is not None:
+        table = with_speeds(table, speeds, cluster.gpu_types)
+    check_types(table, cluster, locality)
+    return table
 
 
 def lacking(table: JobTable, policy: Policy) -> tuple[str, ...]:
@@ -214,13 +233,17 @@ def run_times(table: JobTable, policy: Policy) -> Integers:
 
 
 def prepare(
-    tables: Sequence[JobTable], cluster: Cluster, policy: Policy
+    tables: Sequence[JobTable],
+    cluster: Cluster,
+    policy: Policy,
+    outages: Sequence[Outages | None] = (),
 ) -> tuple[list[Jobs], Shape]:
-    """The arrays of tables, padded to the same shape.
+    """The arrays of tables, padded to the same shape, with the outages of each if there are any.
 
     Raises:
-      JaxschedError: a table lacks a column that the policy needs.
+      JaxschedError: a table lacks a column that the policy needs, or outages do not go with it.
     """
+    events = _events(outages, len(tables), cluster, policy)
     for table in tables:
         for name in lacking(table, policy):
             raise JaxschedError(
@@ -245,16 +268,34 @@ def prepare(
     )
     return [
         _arrays(table, cluster, policy, classes, of_job, shape)._replace(
-            known=_padded_known(each, shape)
+            known=_padded_known(each, shape), events=own
         )
-        for table, (classes, of_job), each in zip(tables, grouping, known, strict=True)
+        for table, (classes, of_job), each, own in zip(tables, grouping, known, events, strict=True)
     ], shape
+
+
+def _events(
+    outages: Sequence[Outages | None], count: int, cluster: Cluster, policy: Policy
+) -> Sequence[Events | None]:
+    """The outages of each table, padded to the same length; None for all where there are none."""
+    given = [each for each in outages if each is not None]
+    if not given:
+        return [None] * count
+    if not policy.takes_outages:
+        raise JaxschedError(
+            f"rigid: outages with order {policy.order} and mode {policy.mode}; accepted: an order "
+            "that neither suspends jobs nor learns nor goes by fairness, and no mode commit"
+        )
+    length = -(-max(map(len, given)) // CLASS_STEP) * CLASS_STEP
+    nothing = np.zeros(0, np.int64)
+    none = Outages(nothing, nothing, nothing, nothing)
+    return [as_events(none if each is None else each, cluster, length) for each in outages]
 
 
 def in_line(cluster: Cluster, policy: Policy) -> bool:
     """Whether jobs wait in one fixed order, and those fit for which enough GPUs are free."""
     fixed = not (policy.keeps_accounts or policy.shares_groups)
-    fixed &= policy.order not in ("tetris", "fairness")
+    fixed &= policy.order not in ("tetris", "fairness", "slowdown")
     return fixed and counts_alone(cluster, policy.locality)
 
 
@@ -362,13 +403,38 @@ def _padded(count: int) -> int:
 
 
 def _classes(table: JobTable, cluster: Cluster, policy: Policy) -> tuple[Integers, Integers]:
-    """The distinct ``(num_gpus, group)`` ``[K, 2]`` and the class of each job; one of a line."""
+    """The distinct ``(num_gpus, group)`` ``[K, 2]`` and the class of each job; one of a line.
+
+    Where GPUs have types, rows have the speeds on each kind besides.
+    """
     if in_line(cluster, policy):
         return np.zeros((1, 2), np.int64), np.zeros(len(table), np.int64)
     group = groups_of(table) if policy.shares_groups else np.zeros(len(table), np.int64)
     pairs = np.stack([table["num_gpus"], group], axis=1)
+    if cluster.gpu_types:
+        pairs = np.concatenate([pairs, speeds_of(table, cluster)], axis=1)
     classes, of_job = np.unique(pairs, axis=0, return_inverse=True)
+    if cluster.gpu_types and len(classes) > MOST_CLASSES:
+        raise JaxschedError(
+            f"table '{table.name}': {len(classes)} different jobs by GPUs, owner and speeds; "
+            f"accepted: at most {MOST_CLASSES} (round the speeds)"
+        )
     return classes, of_job.reshape(-1)
+
+
+def _typed(cluster: Cluster, policy: Policy, classes: Integers, shape: Shape) -> Typed | None:
+    """What each class is on each kind; padding runs nowhere."""
+    if not cluster.gpu_types:
+        return None
+    found = typed(classes[:, 2:], policy.type_choice, policy.least_speed_percent)
+    padding = Typed(*(np.int32(each) for each in (1, len(cluster.kinds), NEVER)))  # type: ignore[arg-type]
+    more = [(0, shape.num_classes - len(classes)), (0, 0)]
+    return Typed(
+        *(
+            np.pad(column, more, constant_values=filler)  # type: ignore[arg-type]
+            for column, filler in zip(found, padding, strict=True)
+        )
+    )
 
 
 def _arrays(
@@ -420,7 +486,8 @@ def _arrays(
         align_unit=np.int64(unit),
     )
     whole: dict[str, Any] = {name: np.asarray(values, np.int32) for name, values in arrays.items()}
-    return Jobs(**whole, known=Known(*(np.zeros(0, np.int32) for _ in Known._fields)))
+    nothing = Known(*(np.zeros(0, np.int32) for _ in Known._fields))
+    return Jobs(**whole, known=nothing, typed=_typed(cluster, policy, classes, shape))
 
 
 def _extended(values: Integers, length: int, filler: int) -> Integers:

@@ -8,6 +8,7 @@ import pytest
 
 import jaxsched
 from jaxsched.advice.what_if import wait_of
+from jaxsched.errors import JaxschedError
 from jaxsched.leaderboard.entries import entries_of
 from jaxsched.leaderboard.workloads import prepare_log
 from jaxsched.trace_replay import Cluster
@@ -123,6 +124,11 @@ quick = partial(jaxsched.advise, policies=["fifo"], capacity=False, iterations=0
 def test_names_are_shown_where_that_is_asked_for_and_nothing_is_written():
     found = quick(log(), SERVERS, names=True)
     assert {each["owner"] for each in found.document["rows"][0]["owners"]} == set(SECRET)
+
+
+def test_types_of_gpus_are_refused():
+    with pytest.raises(JaxschedError, match="'4x2@a': a log does not say .*without types"):
+        jaxsched.advise(log(), "4x2@a")
 
 
 def test_servers_of_different_sizes():

@@ -31,9 +31,25 @@ def test_servers_of_different_sizes():
     assert str(read_servers("8x8:4", mixed=True)) == "8x8:4"
 
 
+def test_types_of_gpus():
+    found = read_servers("4x8@V100, 8x8 @ k80, 2x4:6@k80", mixed=True)
+    kinds = Kind(4, 8, 32, "v100"), Kind(8, 8, 64, "k80"), Kind(2, 4, 6, "k80")
+    assert found == Servers(14, 8, kinds) and found.has_types
+    assert str(found) == "4x8@v100,8x8@k80,2x4:6@k80"
+    assert read_servers(str(found), mixed=True) == found
+    assert read_servers("4x8@a", mixed=True) == Servers(4, 8, (Kind(4, 8, 32, "a"),))
+    assert not read_servers("4x8,2x2", mixed=True).has_types
+
+
 @pytest.mark.parametrize(
     ("text", "match"),
     [
+        ("4x8@a,2x8@a", "the same size and type twice; accepted: every size and type once"),
+        ("4x8@a,2x4", "with a type for some GPUs only; accepted: one for all or for none"),
+        ("4x8@", "accepted: servers x GPUs"),
+        ("4x8@8a", "accepted: servers x GPUs"),
+        ("4x8@" + "a" * 33, "accepted: servers x GPUs"),
+        ("4x8@a:4", "accepted: servers x GPUs"),
         ("16x2,", "accepted: servers x GPUs of each, such as 40x8, or several with commas"),
         ("16x2,0x8", "accepted: servers x GPUs"),
         ("16x2:", "accepted: servers x GPUs"),
@@ -49,7 +65,7 @@ def test_what_is_no_mixture_is_refused_in_one_line(text, match):
     assert len(str(caught.value)) < 250
 
 
-@pytest.mark.parametrize("text", ["16x2,20x8", "8x8:4"])
+@pytest.mark.parametrize("text", ["16x2,20x8", "8x8:4", "8x8@a"])
 def test_a_mixture_is_refused_where_servers_must_be_alike(text):
     with pytest.raises(
         JaxschedError, match=f"is '{text}'; accepted: servers x GPUs of each, such as 40x8$"

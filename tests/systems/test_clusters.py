@@ -143,5 +143,7 @@ def test_servers_of_different_sizes():
     assert mlfs.of_servers(*servers) == {"gpus": (2, 2, 8, 8, 8)}
     with pytest.raises(JaxschedError, match="mlfs: its environment has no servers for small jobs"):
         mlfs.of_servers(*read_servers("2x2:4,3x8", mixed=True))
+    with pytest.raises(JaxschedError, match="mlfs: its environment has no types of GPUs; accepted"):
+        mlfs.of_servers(*read_servers("2x2@a,3x8@b", mixed=True))
     with pytest.raises(JaxschedError, match="sched2: its environment has no servers of different"):
         registry.get("sched2").environment.of_servers(*servers)

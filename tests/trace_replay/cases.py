@@ -45,7 +45,7 @@ def expected(table, cluster, policy):
     """The oracle's records, ``[5, n]`` in the order of ``COMPARED``."""
     jobs, size = jobs_of(table), cluster.gpus_per_server
     if cluster.kinds:
-        size = [tuple(kind) for kind in cluster.kinds]
+        size = [tuple(kind[:3]) for kind in cluster.kinds]
     return np.array(simulate(jobs, cluster.num_servers, size, policy)).T
 
 

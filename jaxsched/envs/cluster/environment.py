@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +22,14 @@ from jaxsched.ops.batching import select
 from jaxsched.options import Bounds
 from jaxsched.trace_replay import Cluster, Policy
 from jaxsched.trace_replay.cluster import MAX_GPUS
-from jaxsched.trace_replay.policies import DECADES, LARGEST_OPTION, Locality, Placement
+from jaxsched.trace_replay.policies import (
+    DECADES,
+    LARGEST_OPTION,
+    Locality,
+    Placement,
+    TypeChoice,
+)
+from jaxsched.trace_replay.speeds import read_speeds
 from jaxsched.types import Array, ArraySpec, DiscreteSpec, Feature, Knowledge, PRNGKey, TimeStep
 
 SCALE_S = 3600.0  # seconds of mean completion time that cost 1
@@ -72,7 +79,7 @@ class ClusterJobs(Environment):
       num_servers: S.
       gpus_per_server: M.
       servers: in place of both, servers of different sizes as ``16x2,20x8`` (``16x2:4``: for jobs
-        of at most 4 GPUs); empty: all are alike.
+        of at most 4 GPUs; ``4x8@v100,8x8@k80``: GPUs of different types); empty: all are alike.
       window: W, waiting jobs that the policy chooses from (with ``suspends``, and running ones).
       locality: what fits.
       placement: which server.
@@ -82,6 +89,15 @@ class ClusterJobs(Environment):
       commits: a choice is a commitment; without ``suspends``.
       sees_run_times: observations say how long waiting jobs will run, which no real cluster knows;
         for comparisons with rules that know it.
+      speeds: where GPUs have types, how fast types of jobs run on each: ``gavel``, or a file
+        (``trace_replay.speeds``); empty: job tables say it.
+      type_choice: where GPUs have types, the kind of servers that a job takes: the first listed on
+        which it fits, or the one on which it runs fastest.
+      least_speed_percent: likewise, a job takes none on which it runs at less than so many percent
+        of its speed on its fastest.
+      quotas: a job starts only if its owner (virtual cluster) then holds at most its quota of GPUs:
+        ``equal`` shares of the cluster, or in proportion to the GPU-seconds of the owner's jobs
+        (``work``), as ``isolated`` policies of the replay engine have it; ``none``: without limits.
     """
 
     num_servers: Annotated[int, Bounds(1, MAX_GPUS)] = 4
@@ -95,6 +111,10 @@ class ClusterJobs(Environment):
     servers: str = ""
     commits: bool = False
     sees_run_times: bool = False
+    speeds: str = ""
+    type_choice: TypeChoice = "listed"
+    least_speed_percent: Annotated[int, Bounds(0, 100)] = 0
+    quotas: Literal["none", "equal", "work"] = "none"
 
     name = "cluster"
     behaviour_version = 1
@@ -107,6 +127,26 @@ class ClusterJobs(Environment):
         self._check_suspension(self.restart_s, ())
         if self.suspends and self.commits:
             raise JaxschedError("cluster: suspends with commits; accepted: one or the other")
+        if self.quotas != "none" and (self.suspends or self.commits):
+            given = "suspends" if self.suspends else "commits"
+            raise JaxschedError(f"cluster: {given} with quotas; accepted: one or the other")
+        self._check_types()
+
+    def _check_types(self) -> None:
+        """Refuse options that do not go with the types of GPUs."""
+        if not self.cluster.gpu_types:
+            if self.speeds:
+                raise JaxschedError(
+                    "cluster: speeds with GPUs that have no types; accepted: servers such as "
+                    "4x8@v100,8x8@k80"
+                )
+            return
+        if self.suspends or self.locality == "any":
+            given = "suspends" if self.suspends else "locality any"
+            raise JaxschedError(
+                f"cluster: {given} with GPUs of different types; accepted: jobs that run to their "
+                "end on servers of one kind"
+            )
 
     @property
     def cluster(self) -> Cluster:
@@ -178,6 +218,7 @@ class ClusterJobs(Environment):
         self._check_suspension(restart_s, thresholds)
         if thresholds is None:
             thresholds = DECADES if self.suspends else ()
+        types = Policy(type_choice=self.type_choice, least_speed_percent=self.least_speed_percent)
         jobs = build_jobs(
             tables,
             self.cluster,
@@ -185,6 +226,9 @@ class ClusterJobs(Environment):
             thresholds=thresholds,
             locality=self.locality,
             ranks_f1=self.commits,
+            types=types,
+            speeds=read_speeds(self.speeds) if self.speeds else None,
+            share=None if self.quotas == "none" else self.quotas,
         )
         return Params(jobs, jnp.float32(scale_s), jnp.int32(restart_s))
 
@@ -207,6 +251,12 @@ class ClusterJobs(Environment):
         if self.commits:
             may += ["a choice is a commitment"]
         may += [f"{self.locality} locality", f"{self.placement} placement"]
+        if self.quotas != "none":
+            may += [f"quotas of owners by {self.quotas} shares"]
+        if self.cluster.gpu_types:
+            first = {"listed": "first listed", "fastest": "fastest"}[self.type_choice]
+            least = self.least_speed_percent
+            may += [f"the {first} type of GPU" + (f" of {least} % speed" if least else "")]
         cluster = self.cluster
         alike = f"{cluster.num_servers} servers x {cluster.gpus_per_server} GPUs"
         return {
@@ -297,7 +347,7 @@ class ClusterJobs(Environment):
 
     def resample_future(self, key: PRNGKey, state: State, params: Params) -> tuple[State, Params]:
         """Later arrivals, and the run times of jobs that have not ended; see ``futures``."""
-        after, jobs = resampled(key, params.jobs, state, params.restart_s)
+        after, jobs = resampled(key, self.cluster, params.jobs, state, params.restart_s)
         return after, params._replace(jobs=jobs)
 
     def _starting(

@@ -21,17 +21,19 @@ from jaxsched.types import Array, PRNGKey, PyTree
 
 Order = Literal[
     "fifo", "sjf", "lrf", "spf", "qssf", "lifo", "sjf-narrow", "lpf", "f1",
-    "srtf", "srsf", "las", "spot",
+    "slowdown", "srtf", "srsf", "las", "spot",
 ]  # fmt: skip
 Mode = Literal["skip", "block"]
-ORDERS: tuple[Order, ...] = ("fifo", "sjf", "lrf", "spf", "qssf", "lifo", "sjf-narrow", "lpf", "f1")
-"""Those that never suspend a job; ``f1`` needs ``commits``."""
+ORDERS: tuple[Order, ...] = (
+    "fifo", "sjf", "lrf", "spf", "qssf", "lifo", "sjf-narrow", "lpf", "f1", "slowdown"
+)  # fmt: skip
+"""Those that never suspend a job; ``f1`` needs ``commits``, ``slowdown`` types of GPUs."""
 SUSPENDING: tuple[Order, ...] = ("srtf", "srsf", "las", "spot")
 """Those that need ``suspends``; ``las`` has the queues of the parameters' thresholds."""
 MOST_WORK = 2**30  # GPU-seconds at which QSSF's estimates are cut
 
 
-def _key(order: Order, view: View) -> Array:
+def _key(env: ClusterJobs, order: Order, view: View) -> Array:
     """What the order goes by, lower first; ``[W, 2]``, the second column for ties of the first."""
     state: State = view.state
     jobs = view.params.jobs.of_episode(state.episode)
@@ -55,6 +57,11 @@ def _key(order: Order, view: View) -> Array:
         case "f1":
             assert jobs.f1 is not None
             return jnp.stack([jobs.f1[rows], zero], axis=1)
+        case "slowdown":
+            assert jobs.typed is not None
+            kinds = dynamics.kinds(env.rules, jobs, dynamics.free_gpus(env.rules, state), rows)
+            slowdown = jnp.take_along_axis(jobs.typed.slowdown[rows], kinds[:, None], axis=1)
+            return jnp.append(slowdown, zero[:, None], axis=1)
         case "srtf":
             return jnp.stack([_seconds_left(state), zero], axis=1)
         case "srsf":
@@ -92,8 +99,8 @@ def rule(env: ClusterJobs, order: Order, mode: Mode = "skip") -> Policy:
     order; running jobs come before all that wait in the orders that never suspend.
 
     Raises:
-      JaxschedError: an unknown order, or one that suspends where the environment does not, or F1
-        where choices do not commit.
+      JaxschedError: an unknown order, or one that suspends where the environment does not, F1 where
+        choices do not commit, or ``slowdown`` where GPUs are alike.
     """
     known = ORDERS + SUSPENDING if env.suspends else ORDERS
     if order in SUSPENDING and not env.suspends:
@@ -106,13 +113,18 @@ def rule(env: ClusterJobs, order: Order, mode: Mode = "skip") -> Policy:
             "cluster: order is 'f1', which goes with choices that commit; accepted: "
             "env.commits=true, or another order"
         )
+    if order == "slowdown" and (not env.cluster.gpu_types or env.commits or mode == "block"):
+        raise JaxschedError(
+            "cluster: order is 'slowdown', which goes with GPUs of different types and mode skip; "
+            "accepted: env.servers such as 4x8@v100,8x8@k80, or another order"
+        )
     if order not in known:
         raise JaxschedError(f"cluster: order is {order!r}; accepted: {', '.join(known)}")
     choose = _scores if env.suspends else _choice
 
     def act(weights: PyTree, memory: PyTree, view: View, key: PRNGKey) -> tuple[Array, PyTree]:
         del weights, key
-        return choose(order, mode, view), memory
+        return choose(env, order, mode, view), memory
 
     suffix = "" if mode == "skip" else "-block"
     return Policy(order + suffix, no_memory, act, privileged=True)
@@ -128,12 +140,12 @@ def by_scores(name: str, score: Callable[[PyTree, Array], Array]) -> Policy:
     return Policy(name, no_memory, act)
 
 
-def _choice(order: Order, mode: str, view: View) -> Array:
+def _choice(env: ClusterJobs, order: Order, mode: str, view: View) -> Array:
     """The position that starts, int32 scalar."""
     wait, largest = view.mask.shape[0] - 1, jnp.iinfo(jnp.int32).max
     occupied = view.state.window < view.params.jobs.nobody
     left = view.mask[:wait] if mode == "skip" else occupied
-    keys = _key(order, view)
+    keys = _key(env, order, view)
     for digit in range(2):
         column = jnp.where(left, keys[:, digit], largest)
         left &= column == jnp.min(column)
@@ -141,11 +153,11 @@ def _choice(order: Order, mode: str, view: View) -> Array:
     return jnp.where(view.mask[first] & left[first], first, wait).astype(jnp.int32)
 
 
-def _scores(order: Order, mode: str, view: View) -> Array:
+def _scores(env: ClusterJobs, order: Order, mode: str, view: View) -> Array:
     """Minus the place of each position in the order, and what is below all places; ``[W + 1]``."""
     state: State = view.state
     jobs = view.params.jobs.of_episode(state.episode)
-    waits, keys = dynamics.waits(state, jobs), _key(order, view)
+    waits, keys = dynamics.waits(state, jobs), _key(env, order, view)
     if order in ORDERS:
         keys = jnp.concatenate([waits[:, None].astype(jnp.int32), keys], axis=1)
     before, same = jnp.bool_(False), jnp.bool_(True)
@@ -182,6 +194,11 @@ COMMITTED_RULES: Mapping[str, tuple[Order, Mode]] = MappingProxyType(
     }
 )
 """Likewise, of those that play where choices commit."""
+
+TYPED_RULES: Mapping[str, tuple[Order, Mode]] = MappingProxyType(
+    {"least-slowdown": ("slowdown", "skip")}
+)
+"""Likewise, of ``trace_replay.TYPED``, of those that play where GPUs have types."""
 
 SUSPENDING_RULES: Mapping[str, tuple[Order, Mode]] = MappingProxyType(
     {name: (name, "skip") for name in SUSPENDING}

@@ -36,6 +36,7 @@ class JobScorer(ExportableModule):
       wait: widths of the layers that score waiting.
       suspends: the environment's option; positions say more then.
       sees_run_times: likewise.
+      has_types: whether GPUs have types, likewise.
     """
 
     window: int
@@ -43,11 +44,12 @@ class JobScorer(ExportableModule):
     wait: tuple[int, ...] = (32,)
     suspends: bool = False
     sees_run_times: bool = False
+    has_types: bool = False
 
     def describe(self) -> list[nd.Step]:
         """Positions beside the cluster; the oldest job beside the cluster; joined."""
         job = nd.last_of("jobs", "job", self.hidden)
-        sizes = _sizes(suspends=self.suspends, sees_run_times=self.sees_run_times)
+        sizes = _sizes(self)
         return [
             *_jobs_steps(self.window, sizes),
             *nd.dense_stack("jobs", "job", self.hidden),
@@ -71,6 +73,7 @@ class ClusterValue(ExportableModule):
       head: widths of the layers behind the average.
       suspends: as of ``JobScorer``.
       sees_run_times: likewise.
+      has_types: likewise.
     """
 
     single = True
@@ -79,10 +82,11 @@ class ClusterValue(ExportableModule):
     head: tuple[int, ...] = (32,)
     suspends: bool = False
     sees_run_times: bool = False
+    has_types: bool = False
 
     def describe(self) -> list[nd.Step]:
         """Positions averaged, beside the cluster."""
-        sizes = _sizes(suspends=self.suspends, sees_run_times=self.sees_run_times)
+        sizes = _sizes(self)
         return [
             *_jobs_steps(self.window, sizes),
             *nd.dense_stack("jobs", "job", self.hidden),
@@ -99,9 +103,13 @@ class ClusterValue(ExportableModule):
         ]
 
 
-def _sizes(*, suspends: bool, sees_run_times: bool) -> tuple[int, int]:
+def _sizes(network: JobScorer | ClusterValue) -> tuple[int, int]:
     """C and F."""
-    cluster, position = unbatched(suspends=suspends, sees_run_times=sees_run_times)
+    cluster, position = unbatched(
+        suspends=network.suspends,
+        sees_run_times=network.sees_run_times,
+        has_types=network.has_types,
+    )
     return len(cluster), len(position)
 
 

@@ -7,7 +7,13 @@ from typing import Any
 
 from jaxsched.core.policies import Policy
 from jaxsched.envs.cluster.environment import MOST_POSITIONS, ClusterJobs
-from jaxsched.envs.cluster.heuristics import COMMITTED_RULES, RULES, SUSPENDING_RULES, rule
+from jaxsched.envs.cluster.heuristics import (
+    COMMITTED_RULES,
+    RULES,
+    SUSPENDING_RULES,
+    TYPED_RULES,
+    rule,
+)
 from jaxsched.envs.cluster.jobs import LOAD, PHILLY, RUN_TIMES, WORKLOAD, with_owners
 from jaxsched.envs.cluster.learn import NOTES, PRESETS, WIDTHS, ClusterValue, JobScorer
 from jaxsched.envs.cluster.show import cases, log
@@ -31,6 +37,12 @@ WORDS: dict[str, tuple[Kind, str, str, bool]] = {
     "sjf": ("reference", "shortest job that fits", "run times", True),
     "sjf-block": ("reference", "shortest job; others wait for it", "run times", True),
     "spf": ("reference", "least GPU time first", "run times", True),
+    "least-slowdown": (
+        "baseline",
+        "least relative slowdown on the GPUs on offer first; GPUs have types",
+        "speeds on types of GPUs",
+        False,
+    ),
     "lcfs": ("baseline", "the youngest job; choices commit", "order of arrival", False),
     "sjf-narrow": (
         "reference",
@@ -56,6 +68,8 @@ def _in_window(env: ClusterJobs, num_jobs: int, *, window: int) -> ClusterJobs:
 
 def _plays(name: str, env: ClusterJobs | None) -> bool:
     """Those that suspend jobs where that is allowed; of committed ones every order once."""
+    if name in TYPED_RULES:
+        return env is not None and bool(env.cluster.gpu_types) and not env.commits
     if name in COMMITTED_RULES:
         return env is not None and env.commits
     if name in ("fifo-skip", "sjf-block"):
@@ -66,7 +80,7 @@ def _plays(name: str, env: ClusterJobs | None) -> bool:
 def _rule(name: str, kind: Kind, words: str, knows: str, clairvoyant: bool) -> Rule:
     def make(env: ClusterJobs, *, window: int) -> Policy:
         del window
-        order, mode = {**RULES, **SUSPENDING_RULES, **COMMITTED_RULES}[name]
+        order, mode = {**RULES, **SUSPENDING_RULES, **COMMITTED_RULES, **TYPED_RULES}[name]
         return rule(env, order, mode)._replace(name=name)
 
     return Rule(
@@ -94,13 +108,22 @@ def _network(env: ClusterJobs, kind: str) -> Network:
     kind = USUAL if kind == ASKED else kind
     if kind in WIDTHS:
         hidden, wait = WIDTHS[kind]
-        return JobScorer(env.window, hidden, wait, env.suspends, env.sees_run_times)
+        return JobScorer(env.window, hidden, wait, **_seen(env))
     return system.fully_connected(env, kind)
+
+
+def _seen(env: ClusterJobs) -> dict[str, Any]:
+    """What makes positions say more."""
+    return {
+        "suspends": env.suspends,
+        "sees_run_times": env.sees_run_times,
+        "has_types": bool(env.cluster.gpu_types),
+    }
 
 
 def _value(env: ClusterJobs, kind: str) -> Any:
     if kind in WIDTHS:
-        return ClusterValue(env.window, suspends=env.suspends, sees_run_times=env.sees_run_times)
+        return ClusterValue(env.window, **_seen(env))
     return system.fully_connected_value(env, kind)
 
 

@@ -372,9 +372,15 @@ class MLFS(Environment):
         A job's tasks may run on servers of different sizes.
 
         Raises:
-          JaxschedError: some servers are for small jobs.
+          JaxschedError: some servers are for small jobs, or GPUs have types.
         """
-        if Servers(num_servers, gpus_per_server, kinds).has_limits:
+        servers = Servers(num_servers, gpus_per_server, kinds)
+        if servers.has_types:
+            raise JaxschedError(
+                "mlfs: its environment has no types of GPUs; accepted: sizes without types, such "
+                "as 2x2,4x8"
+            )
+        if servers.has_limits:
             raise JaxschedError(
                 "mlfs: its environment has no servers for small jobs; accepted: sizes without "
                 "a limit, such as 2x2,4x8"

@@ -8,7 +8,12 @@ import numpy as np
 import pytest
 
 from jaxsched.core.trajectory import Trajectory, record_trajectory
-from jaxsched.envs.cluster.heuristics import COMMITTED_RULES, RULES, SUSPENDING_RULES
+from jaxsched.envs.cluster.heuristics import (
+    COMMITTED_RULES,
+    RULES,
+    SUSPENDING_RULES,
+    TYPED_RULES,
+)
 from jaxsched.envs.cluster.system import BEST, SYSTEM
 from jaxsched.errors import JaxschedError
 from jaxsched.experiment.options import TraceOptions
@@ -18,7 +23,7 @@ from jaxsched.results.comparison import Learned
 from jaxsched.runs.policies import on_cluster
 from jaxsched.systems import functions, presets
 from jaxsched.systems.stages import stages_of
-from jaxsched.trace_replay import POLICIES, Cluster, Policy, replay
+from jaxsched.trace_replay import POLICIES, TYPED, Cluster, Policy, replay
 from jaxsched.trace_replay.records import summary
 from jaxsched.traces import Trace
 from jaxsched.traces import registry as traces
@@ -47,7 +52,7 @@ def suspended():
 
 
 def test_every_rule_has_its_name_and_words():
-    assert set(SYSTEM.policies) == {*RULES, *SUSPENDING_RULES, *COMMITTED_RULES}
+    assert set(SYSTEM.policies) == {*RULES, *SUSPENDING_RULES, *COMMITTED_RULES, *TYPED_RULES}
     suspends = functions.environment(SYSTEM, suspends=True)
     commits = functions.environment(SYSTEM, commits=True)
     assert set(functions.usual_policies(SYSTEM)) == set(RULES)
@@ -58,7 +63,9 @@ def test_every_rule_has_its_name_and_words():
         for name in functions.usual_policies(SYSTEM, env):
             assert functions.heuristic(SYSTEM, name, env, 5, {}).policy.name == name
     told = {name for name, rule in SYSTEM.policies.items() if rule.clairvoyant}
-    board = dict(POLICIES) | {name: Policy(*how) for name, how in COMMITTED_RULES.items()}
+    board = (
+        dict(POLICIES) | dict(TYPED) | {name: Policy(*how) for name, how in COMMITTED_RULES.items()}
+    )
     knowing = {name for name in SYSTEM.policies if board[name].clairvoyant}
     assert told == knowing
     with pytest.raises(JaxschedError, match="'las', which suspends jobs; accepted: env.sus"):

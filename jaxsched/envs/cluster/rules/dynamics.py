@@ -25,10 +25,13 @@ from jaxsched.trace_replay.cluster import (
     Cluster,
     available,
     first_server,
-    largest_fit,
+    kinds_for,
     place,
+    rooms_for,
     take_gpus,
 )
+from jaxsched.trace_replay.cluster import fits as has_room
+from jaxsched.trace_replay.gpu_types import run_time_at
 from jaxsched.trace_replay.policies import Locality, Placement
 from jaxsched.trace_replay.suspension import (
     Account,
@@ -179,8 +182,24 @@ def can_choose(rules: Rules, state: State, jobs: Jobs) -> Array:
 
 def _fit(rules: Rules, state: State, jobs: Jobs, free: Array) -> Array:
     """Which positions hold a waiting job that so many free GPUs of each server would do for."""
-    room = largest_fit(rules.cluster, rules.locality, free)
-    return waits(state, jobs) & (jobs.num_gpus[state.window] <= room)
+    able = waits(state, jobs) & fit(rules, jobs, free, state.window)
+    if jobs.quota is not None:
+        owner = jobs.group[state.window]
+        able &= state.held[owner] + jobs.num_gpus[state.window] <= jobs.quota[owner]
+    return able
+
+
+def fit(rules: Rules, jobs: Jobs, free: Array, row: Array) -> Array:
+    """Whether so many free GPUs of each server would do for jobs, bool ``[...]`` as their rows."""
+    ranks = None if jobs.typed is None else jobs.typed.rank[row]
+    return has_room(rooms_for(rules.cluster, rules.locality, free), jobs.num_gpus[row], ranks)
+
+
+def kinds(rules: Rules, jobs: Jobs, free: Array, rows: Array) -> Array:
+    """The kind of servers that jobs would get, int32 ``[W]``; junk where they do not fit."""
+    assert jobs.typed is not None
+    room = rooms_for(rules.cluster, rules.locality, free)
+    return kinds_for(room, jobs.num_gpus[rows], jobs.typed.rank[rows])
 
 
 def all_started(state: State, jobs: Jobs) -> Array:
@@ -227,7 +246,12 @@ def start_job(rules: Rules, state: State, jobs: Jobs, position: Array) -> tuple[
     open_ = is_free(rules, state)
     free = jnp.sum(open_, axis=0, dtype=jnp.int32)
     weight = jnp.int32(FREE_WEIGHT[rules.placement])
-    placing = place(rules.cluster, rules.locality, weight, free, jobs.num_gpus[row])
+    gpus, ranks, runs_s = jobs.num_gpus[row], None, jobs.duration[row]
+    if jobs.typed is not None:
+        ranks = jobs.typed.rank[row]
+        kind = kinds(rules, jobs, free, row)
+        runs_s = run_time_at(runs_s, jobs.typed.speed[row, kind])
+    placing = place(rules.cluster, rules.locality, weight, free, gpus, ranks)
     plan = state.plan
     if plan is not None:
         own = plan.coming == row
@@ -236,7 +260,7 @@ def start_job(rules: Rules, state: State, jobs: Jobs, position: Array) -> tuple[
             placing = select(was_chosen, own_place(rules.cluster, plan, row), placing)
         plan = plan._replace(coming=jnp.where(own, jobs.nobody, plan.coming))
     taken = take_gpus(placing, open_) & starts
-    begun, end, accounts = state.time, state.time + jobs.duration[row], state.accounts
+    begun, end, accounts = state.time, state.time + runs_s, state.accounts
     if accounts is None:
         window = without(state.window, jnp.where(starts, position, rules.window), jobs)
     else:
@@ -398,8 +422,7 @@ def until_it_fits(rules: Rules, state: State, jobs: Jobs, position: Array) -> tu
     row = jnp.append(state.window, jobs.nobody)[position]
 
     def goes_on(carry: tuple[State, Array]) -> Array:
-        free = free_gpus(rules, carry[0])
-        fits_now = jobs.num_gpus[row] <= largest_fit(rules.cluster, rules.locality, free)
+        fits_now = fit(rules, jobs, free_gpus(rules, carry[0]), row)
         return ~fits_now & (row < jobs.nobody)
 
     def one(carry: tuple[State, Array]) -> tuple[State, Array]:

@@ -15,7 +15,9 @@ from jaxsched.envs.cluster.rules import dynamics
 from jaxsched.envs.cluster.rules.dynamics import State
 from jaxsched.envs.cluster.rules.tables import Jobs
 from jaxsched.ops.bootstrap import redraw_arrivals
+from jaxsched.trace_replay import Cluster
 from jaxsched.trace_replay import history as hs
+from jaxsched.trace_replay.gpu_types import run_time_at, work_within
 from jaxsched.trace_replay.tables import NEVER
 from jaxsched.types import Array, PRNGKey
 
@@ -24,11 +26,14 @@ ENOUGH = 4
 LATEST_S = 2**30 - 1  # so that two times add up within int32
 
 
-def resampled(key: PRNGKey, jobs: Jobs, state: State, restart_s: Array) -> tuple[State, Jobs]:
+def resampled(
+    key: PRNGKey, cluster: Cluster, jobs: Jobs, state: State, restart_s: Array
+) -> tuple[State, Jobs]:
     """The state with other ends of running jobs, and its table alone with another future.
 
     Args:
       key: of the draw.
+      cluster: the cluster.
       jobs: the stack of tables.
       state: between two steps.
       restart_s: seconds of work that a suspension adds.
@@ -40,10 +45,13 @@ def resampled(key: PRNGKey, jobs: Jobs, state: State, restart_s: Array) -> tuple
     )
     end = ends(state, own)
     hidden = unended(state, end)
-    drawn = like_others(time_key, own, seconds_run(state, own, end, restart_s))
+    speed = speeds_running(cluster, state, own)
+    drawn = like_others(time_key, own, seconds_run(state, own, end, restart_s, speed))
     more = jnp.where(hidden, drawn - own.duration, 0)
-    moved = end + more  # beyond int32 it is below
+    later_s = _later(own, more, speed)
+    moved = end + later_s  # beyond int32 it is below
     more = jnp.where((end > state.time) & ((moved <= state.time) | (moved == NEVER)), 0, more)
+    later_s = _later(own, more, speed)
 
     duration = own.duration[source] + more
     num_gpus = own.num_gpus[source]
@@ -59,11 +67,12 @@ def resampled(key: PRNGKey, jobs: Jobs, state: State, restart_s: Array) -> tuple
         priority=own.priority[source],
         f1=_f1(submit, duration, num_gpus) if own.f1 is not None else None,
         crossing=own.crossing[source],
+        typed=jax.tree.map(lambda column: column[source], own.typed),
         known=hs.Known(scopes, number, traits, steps),
     )
     busy = state.free_from > state.time
     after = state._replace(
-        episode=jnp.int32(0), free_from=state.free_from + jnp.where(busy, more[state.job], 0)
+        episode=jnp.int32(0), free_from=state.free_from + jnp.where(busy, later_s[state.job], 0)
     )
     if state.accounts is not None:
         account = dynamics.account_of(state, jnp.arange(jobs.nobody + 1))
@@ -74,6 +83,13 @@ def resampled(key: PRNGKey, jobs: Jobs, state: State, restart_s: Array) -> tuple
         )
         after = after._replace(accounts=jnp.stack(account, axis=1))
     return after, table.alone()
+
+
+def _later(own: Jobs, more: Array, speed: Array | None) -> Array:
+    """By how much ends move, with so much more work; int32 ``[n + 1]``."""
+    if speed is None:
+        return more
+    return run_time_at(own.duration + more, speed) - run_time_at(own.duration, speed)
 
 
 def ends(state: State, own: Jobs) -> Array:
@@ -90,12 +106,32 @@ def unended(state: State, end: Array) -> Array:
     return (inside | (row >= state.entered) | (end > state.time)) & (row < state.arrived)
 
 
-def seconds_run(state: State, own: Jobs, end: Array, restart_s: Array) -> Array:
+def speeds_running(cluster: Cluster, state: State, own: Jobs) -> Array | None:
+    """The speed of each running job where it runs, int32 ``[n + 1]``; of others junk.
+
+    None where GPUs have no types.
+    """
+    if own.typed is None:
+        return None
+    busy = state.free_from > state.time
+    row = jnp.where(busy, state.job, own.nobody)
+    of_server = jnp.array(cluster.server_kinds, jnp.int32)[None, :]
+    kind = jnp.zeros(own.nobody + 1, jnp.int32).at[row].max(jnp.where(busy, of_server, 0))
+    return jnp.take_along_axis(own.typed.speed, kind[:, None], axis=1)[:, 0]
+
+
+def seconds_run(
+    state: State, own: Jobs, end: Array, restart_s: Array, speed: Array | None
+) -> Array:
     """Seconds of its work that each job has done, int32 ``[n + 1]``; its run time is longer.
 
-    With suspension: done by now or by the last suspension, whichever is more.
+    With suspension: done by now or by the last suspension, whichever is more. Where GPUs have types
+    (``speed``), in seconds of the run time, rounded down.
     """
     runs = end > state.time
+    if speed is not None:
+        run = jnp.where(runs, state.time - end + run_time_at(own.duration, speed), 0)
+        return work_within(run, speed, NEVER - 1)
     if state.accounts is None:
         return jnp.where(runs, state.time - end + own.duration, 0)
     account = dynamics.account_of(state, jnp.arange(end.shape[0]))

@@ -15,6 +15,7 @@ from jaxsched.envs.cluster.rules.dynamics import Rules, State
 from jaxsched.envs.cluster.rules.tables import Jobs
 from jaxsched.trace_replay import history as hs
 from jaxsched.trace_replay.cluster import largest_fit
+from jaxsched.trace_replay.gpu_types import UNIT
 from jaxsched.types import Array, Feature
 
 CLUSTER = (
@@ -69,6 +70,11 @@ OF_RUN_TIMES = ("run_time", "work", "slowdown", "f1_size", "f1_age")
 slowdown were the job to start now (logarithms); and the two parts of F1 (``trace_replay.policies``)
 over 100: ``log10(run time) * GPUs``, and the 870 times ``log10(time / submission)`` by which the
 job's submission is less than the time. The rule ``f1`` goes by the first less the second."""
+
+OF_TYPES = ("speed", "best_speed")
+"""Where GPUs have types, behind all these: the speed of the job on the type that it would get now,
+in times of that at which its run time was taken (logarithm; 0 where it does not fit), and the same
+over its speed on its fastest type."""
 
 BRIEF_S = 10.0  # run times below it count as that long in the bounded slowdown
 F1_WEIGHT, F1_UNIT = 870.0, 100.0
@@ -138,6 +144,8 @@ def of_positions(rules: Rules, state: State, jobs: Jobs) -> Array:
         further = [jnp.stack([runs.astype(jnp.float32), *logarithms], axis=-1)]
     if rules.sees_run_times:
         further.append(_of_run_times(state, jobs))
+    if jobs.typed is not None:
+        further.append(_of_types(rules, state, jobs))
     scopes = jax.vmap(lambda row: hs.of_scopes(state.history, jobs.known, row))(rows)
     unit = hs.STEPS * hs.FINE * OCTAVES
     history = jnp.stack(
@@ -188,8 +196,21 @@ def _of_run_times(state: State, jobs: Jobs) -> Array:
     return jnp.clip(jnp.stack(columns, axis=-1), 0.0, LARGEST)
 
 
+def _of_types(rules: Rules, state: State, jobs: Jobs) -> Array:
+    """``OF_TYPES`` of each position, float32 ``[W, 2]``."""
+    assert jobs.typed is not None
+    rows, free = state.window, dynamics.free_gpus(rules, state)
+    kinds = dynamics.kinds(rules, jobs, free, rows)[:, None]
+    speed, slowdown = (
+        jnp.take_along_axis(column[rows], kinds, axis=1)[:, 0].astype(jnp.float32) / UNIT
+        for column in (jobs.typed.speed, jobs.typed.slowdown)
+    )
+    has_room = dynamics.fits(rules, state, jobs)[:, None]
+    return jnp.where(has_room, jnp.stack([logarithm(speed), 1.0 / slowdown], axis=-1), 0.0)
+
+
 def unbatched(
-    *, suspends: bool, sees_run_times: bool = False
+    *, suspends: bool, sees_run_times: bool = False, has_types: bool = False
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Names of the numbers of the cluster, and of a position."""
     cluster: tuple[str, ...] = CLUSTER
@@ -198,12 +219,23 @@ def unbatched(
         cluster, position = cluster + OF_CLUSTER, position + OF_POSITION
     if sees_run_times:
         position += OF_RUN_TIMES
+    if has_types:
+        position += OF_TYPES
     return cluster, position
+
+
+def _names_of(rules: Rules) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """``unbatched`` under rules."""
+    return unbatched(
+        suspends=rules.suspends,
+        sees_run_times=rules.sees_run_times,
+        has_types=bool(rules.cluster.gpu_types),
+    )
 
 
 def names(rules: Rules) -> tuple[str, ...]:
     """What the entries of an observation are."""
-    cluster, position = unbatched(suspends=rules.suspends, sees_run_times=rules.sees_run_times)
+    cluster, position = _names_of(rules)
     return (*cluster, *(f"position{q}.{name}" for q in range(rules.window) for name in position))
 
 
@@ -247,6 +279,12 @@ _OF_POSITION = {
     "slowdown": ("its bounded slowdown, were it to start now", _OCTAVES, OCTAVES),
     "f1_size": ("log10(run time) times its GPUs", "1", F1_UNIT),
     "f1_age": ("870 log10(time / submission)", "1", F1_UNIT),
+    "speed": (
+        "its speed on the GPUs that it would get now, over that of its run time",
+        _OCTAVES,
+        OCTAVES,
+    ),
+    "best_speed": ("this over its speed on its fastest GPUs", "1", 1.0),
 }
 _LIKE = {"all": "all jobs", "owner": "jobs of its owner", "size": "jobs of its GPUs",
          "stream": "jobs of its owner and GPUs"}  # fmt: skip
@@ -260,7 +298,7 @@ _OF_SCOPE = {
 
 def features(rules: Rules) -> dict[str, Feature]:
     """What each kind of entry means, by its name with ``*`` for every number."""
-    cluster, position = unbatched(suspends=rules.suspends, sees_run_times=rules.sees_run_times)
+    cluster, position = _names_of(rules)
     found = {name: Feature(*_OF_CLUSTER[name]) for name in cluster}
     for name in position:
         scope, dot, statistic = name.partition(".")

@@ -15,9 +15,18 @@ from jaxsched.errors import JaxschedError
 from jaxsched.jobs import Integers, JobTable
 from jaxsched.ops.arrays import to_device
 from jaxsched.trace_replay import Cluster, history
+from jaxsched.trace_replay.gpu_types import Typed, speeds_of, typed
 from jaxsched.trace_replay.history import Known
-from jaxsched.trace_replay.policies import Locality, Policy
-from jaxsched.trace_replay.tables import NEVER, as_table, crossing_times, fixed_key, groups_of
+from jaxsched.trace_replay.policies import Locality, Policy, Share
+from jaxsched.trace_replay.speeds import Speeds
+from jaxsched.trace_replay.tables import (
+    NEVER,
+    as_table,
+    crossing_times,
+    fixed_key,
+    groups_of,
+    quotas,
+)
 from jaxsched.types import Array
 
 F1 = Policy("f1")
@@ -41,6 +50,9 @@ class Jobs(NamedTuple):
       sizes: ``[K]``, the numbers of GPUs that jobs of any table want.
       f1: the job's place in the order of F1 (``trace_replay.policies``); None unless choices
         commit.
+      quota: ``[E, G]``, GPUs that each owner may hold; None where owners have no quotas.
+      typed: what the job is on each kind of servers, ``[E, n + 1, kinds]``
+        (``trace_replay.gpu_types``); None where GPUs have no types.
     """
 
     submit: Array
@@ -55,6 +67,8 @@ class Jobs(NamedTuple):
     scopes: Array
     sizes: Array
     f1: Array | None = None
+    quota: Array | None = None
+    typed: Typed | None = None
 
     @property
     def nobody(self) -> int:
@@ -84,6 +98,9 @@ def build_jobs(
     thresholds: tuple[int, ...] = (),
     locality: Locality = "strict",
     ranks_f1: bool = False,
+    types: Policy | None = None,
+    speeds: Speeds | None = None,
+    share: Share | None = None,
 ) -> Jobs:
     """Job tables as episodes.
 
@@ -94,13 +111,16 @@ def build_jobs(
       thresholds: GPU-seconds, ``Q`` of them.
       locality: what fits.
       ranks_f1: whether jobs have a place in the order of F1.
+      types: where GPUs have types, how jobs choose among them.
+      speeds: likewise, of types of jobs; None: tables have them.
+      share: what the quotas of owners are in proportion to; None: they have none.
 
     Raises:
       JaxschedError: there are none, or one cannot be replayed on the cluster.
     """
     if not tables:
         raise JaxschedError("cluster: there are no job tables; accepted: at least one")
-    checked = [as_table(table, cluster, locality) for table in tables]
+    checked = [as_table(table, cluster, locality, speeds) for table in tables]
     count = max(length, *(len(table) for table in checked)) + 1
     groups = [groups_of(table) for table in checked]
     known = [
@@ -144,6 +164,36 @@ def build_jobs(
             np.unique(np.concatenate([table["num_gpus"] for table in checked])), jnp.int32
         ),
         f1=stacked([fixed_key(table, F1) for table in checked], 0) if ranks_f1 else None,
+        quota=_quotas(checked, cluster, share) if share else None,
+        typed=_typed(checked, cluster, types or Policy(), stacked) if cluster.gpu_types else None,
+    )
+
+
+def _quotas(tables: Sequence[JobTable], cluster: Cluster, share: Share) -> Array:
+    """What owners may hold, ``[E, G]``; without end for owners that a table has not."""
+    found = [quotas(table, cluster, share, isolated=True) for table in tables]
+    count = max(map(len, found))
+    padded = [np.pad(each, (0, count - len(each)), constant_values=NEVER) for each in found]
+    return to_device(np.stack(padded), jnp.int32)
+
+
+def _typed(
+    tables: Sequence[JobTable],
+    cluster: Cluster,
+    types: Policy,
+    stacked: Callable[[Sequence[Integers], int], Array],
+) -> Typed:
+    """What jobs are on each kind; padding is on all, and never submitted."""
+    found = [
+        typed(speeds_of(table, cluster), types.type_choice, types.least_speed_percent)
+        for table in tables
+    ]
+    columns = zip(*(each for each in found), strict=True)
+    return Typed(
+        *(
+            stacked([np.asarray(column, np.int64) for column in each], filler)
+            for each, filler in zip(columns, (1, 0, 1), strict=True)
+        )
     )
 
 

@@ -75,7 +75,8 @@ def summarise(
     jct, wait = (np.where(begun, moment - submit, np.nan) for moment in (finish, start))
     slowdown = np.maximum(jct / np.maximum(duration, BRIEF_S), 1.0)
     stops = records.get("preemptions", np.zeros(begun.shape, int))
-    held = duration + stops * int(params.restart_s)
+    typed = params.jobs.typed is not None  # then run times depend on where jobs ran
+    held = finish - start if typed else duration + stops * int(params.restart_s)
     holding = jobs._replace(start=finish - held)
     sums = {name: values for name, values in records.items() if name != "preemptions"}
     found = {
