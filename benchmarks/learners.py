@@ -3,10 +3,11 @@ r"""Any learner on any environment: plain recipes at an equal budget of environm
     python -m benchmarks.learners [--steps 512000] [--systems sched2,chic] [--presets plain-ppo]
         [--seeds 3] [--out runs/learners] [--json FILE]
 
-Trains every plain recipe (``jaxsched.systems.plain``) of the systems whose action is one choice of
-several by ``jaxsched.training``, on fresh draws, and tests it on others. What is trained already is
-kept. Prints, per system and learner, the primary metric relative to the best rule known. Learners
-differ in what they need, so this says which work out of the box, not which is best when tuned.
+Trains every plain recipe (``jaxsched.systems.learner_recipes``) of the systems whose action is one
+choice of several by ``jaxsched.training``, on fresh draws, and tests it on others. What is trained
+already is kept. Prints, per system and learner, the primary metric relative to the best rule
+known. Learners differ in what they need, so this says which work out of the box, not which is best
+when tuned.
 """
 
 import argparse

@@ -72,7 +72,7 @@ class Params(NamedTuple):
       p1: penalty for choosing a row without workload.
       p2: penalty for a first unit, given back once there is a worker and a PS.
       decision_seconds: how long each decision takes.
-      stall_seconds: how long nobody trains before the next decisions.
+      stall_seconds: seconds without training before the next decisions.
       iter_scale: remaining iterations that count as 1 in the observation.
       alloc_scale: units that count as 1.
       backlog_scale: waiting workloads that count as 1.
