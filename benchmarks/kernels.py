@@ -263,10 +263,10 @@ def measured(folder: Path) -> dict[tuple[str, str, int], str]:
 def measured_program(system: str, row: dict[str, Any]) -> str | None:
     """Which program a row of ``bench throughput`` is of; None: one that is not compiled here."""
     figure, lowering = row["figure"], row.get("lowering", target.VMAP)  # once there was no other
-    if system not in ONLY[BY_VMAP] or lowering == target.LANES:
-        return str(figure)
-    names = {lowering: name for name, lowering in LOWERED.items()}
-    return names[lowering] if figure == ENVIRONMENT else None
+    if figure == ENVIRONMENT and system in ONLY[BY_VMAP]:
+        names = {target.LANES: ENVIRONMENT, **{way: name for name, way in LOWERED.items()}}
+        return names[lowering]
+    return str(figure) if lowering == target.VMAP else None
 
 
 def growth(before: Sequence[dict[str, Any]], now: Sequence[dict[str, Any]]) -> list[str]:
@@ -344,7 +344,7 @@ def for_h100(system: str, program: str) -> tuple[dict[str, Any], Step] | None:
         lowering = target.VMAP
         if program != TRAINING:
             carried = sum(leaf.size for leaf in jax.tree.leaves(given[1]))
-            lowering = target.lowering(carried // batch)
+            lowering = target.lowering(carried // batch, alone=program != POLICY)
         began = _processor_s()
         built = absent_gpu.compiled(jitted, *given, **named)
         compile_s = _processor_s() - began

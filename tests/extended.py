@@ -206,6 +206,7 @@ EXTENDED = (
     "ops/test_batching.py::test_copies_of_copies",
     "ops/test_batching.py::test_inside_loops",
     "ops/test_by_width.py",
+    "ops/test_lanes.py::test_golden_cases",
     "ops/test_masked_map.py",
     "ops/test_packing.py::test_counting_servers_gives_what_comparing_them_gives",
     "ops/test_packing.py::test_the_lowest_numbered_free_gpus_are_taken[1-8]",

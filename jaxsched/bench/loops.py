@@ -85,7 +85,7 @@ def environment_loop(
         operation that is not covered (``ops.lanes``); as one kernel: what acts looks at more than
         the mask.
     """
-    lowering = target.lowering(numbers_of(env, params))
+    lowering = lowering_of(env, params, chooser)
     if lowering == target.KERNEL:
         return _kernel_loop(env, params, chooser, batch=batch, num_steps=num_steps)
     episodes, per_step = env.num_episodes(params), target.on_cpu()
@@ -225,10 +225,11 @@ def _drawn(draw: Array, episodes: int) -> Array:
     return (((draw >> 16) * episodes) >> 16).astype(jnp.int32)
 
 
-def numbers_of(env: Environment, params: Any) -> int:
-    """Of one environment's state."""
+def lowering_of(env: Environment, params: Any, chooser: Chooser) -> str:
+    """How ``environment_loop`` writes the steps (``ops.target.LOWERINGS``)."""
     current = jax.eval_shape(lambda: start(env, jax.random.key(0), params))
-    return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(current))
+    numbers = sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(current))
+    return target.lowering(numbers, alone=chooser.by_mask)
 
 
 def _moved(tree: PyTree, source: int, destination: int) -> PyTree:

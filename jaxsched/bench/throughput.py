@@ -18,7 +18,7 @@ from jaxsched.bench.loops import (
     at_random,
     by_policy,
     environment_loop,
-    numbers_of,
+    lowering_of,
     start_many,
 )
 from jaxsched.bench.peers import MissingPeer, Peer, known_peers
@@ -360,7 +360,7 @@ def _row(
     return {
         **row,
         "devices": devices,
-        "lowering": target.lowering(numbers_of(env, params)),
+        "lowering": lowering_of(env, params, chooser),
         "decision_share": share,
         "decisions_per_s": share * row["steps_per_s"]["median"],
         "state_bytes_per_env": state_bytes,

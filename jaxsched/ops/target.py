@@ -50,17 +50,19 @@ def tracing_for(name: str) -> Iterator[None]:
         _ASKED.reset(token)
 
 
-def lowering(numbers: int) -> str:
+def lowering(numbers: int, *, alone: bool) -> str:
     """How steps of many instances side by side are written, the same ones in each way.
 
     ``vmap`` is ``jax.vmap``; ``lanes`` writes them number by number (``ops.lanes``), ``kernel`` so,
-    and many steps as one kernel (``ops.lane_kernel``). On a GPU instances of few numbers are
-    written over lanes, elsewhere and of more by ``jax.vmap``, unless :func:`lowered_by` asks.
+    and many steps as one kernel (``ops.lane_kernel``). On a GPU steps of few numbers that follow
+    each other alone are written over lanes, all others by ``jax.vmap``, unless :func:`lowered_by`
+    asks: a network that acts in between needs the state put together again.
 
     Args:
       numbers: of one instance's state.
+      alone: whether nothing that is no part of a step acts between steps.
     """
-    few = platform() == "gpu" and numbers <= MOST_IN_LANES
+    few = platform() == "gpu" and alone and numbers <= MOST_IN_LANES
     return _LOWERING.get() or (LANES if few else VMAP)
 
 

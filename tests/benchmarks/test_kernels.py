@@ -123,7 +123,9 @@ def test_measured_rows_stand_beside_the_program_that_ran():
     assert kernels.measured_program("chic", row) == kernels.BY_VMAP  # written before lanes
     assert kernels.measured_program("chic", {**row, "lowering": "lanes"}) == kernels.ENVIRONMENT
     assert kernels.measured_program("chic", {**row, "lowering": "kernel"}) == kernels.AS_KERNEL
-    assert kernels.measured_program("chic", {"figure": "policy"}) is None
+    policy = {"figure": "policy"}
+    assert kernels.measured_program("chic", policy) == kernels.POLICY
+    assert kernels.measured_program("chic", {**policy, "lowering": "lanes"}) is None
     assert kernels.measured_program("das", row) == kernels.ENVIRONMENT
 
 

@@ -205,14 +205,15 @@ def test_timed_loop_over_lanes():
 
 
 def test_lowering_by_device():
-    assert target.lowering(10) == "vmap"
+    assert target.lowering(10, alone=True) == "vmap"
     with target.tracing_for("gpu"):
-        assert target.lowering(target.MOST_IN_LANES) == "lanes"
-        assert target.lowering(target.MOST_IN_LANES + 1) == "vmap"
+        assert target.lowering(target.MOST_IN_LANES, alone=True) == "lanes"
+        assert target.lowering(target.MOST_IN_LANES + 1, alone=True) == "vmap"
+        assert target.lowering(10, alone=False) == "vmap"
         with target.lowered_by("vmap"):
-            assert target.lowering(10) == "vmap"
+            assert target.lowering(10, alone=True) == "vmap"
     with target.lowered_by("kernel"):
-        assert target.lowering(10_000) == "kernel"
+        assert target.lowering(10_000, alone=False) == "kernel"
     with (
         pytest.raises(JaxschedError, match="lowering: 'warps'; accepted: vmap, lanes, kernel"),
         target.lowered_by("warps"),
