@@ -136,9 +136,10 @@ def _estimates(rows: Iterable[dict[str, Any]]) -> Iterator[tuple[str, float]]:
         if row["program"] == "training":
             yield f"{row['system']} training {row['preset']}, env_steps_per_s", rate
         else:
-            words = f"figure {row['figure']} batch {row['batch']}"
-            if row["lowering"] != USUAL["lowering"]:
-                words += f" lowering {row['lowering']}"
+            # Files of before there were lanes say neither.
+            words = f"figure {row.get('figure', row['program'])} batch {row['batch']}"
+            if (lowering := row.get("lowering", USUAL["lowering"])) != USUAL["lowering"]:
+                words += f" lowering {lowering}"
             yield f"{row['system']} throughput {words}, steps_per_s", rate
 
 

@@ -81,9 +81,9 @@ def environment_loop(
       share of the steps that took a decision (float32).
 
     Raises:
-      JaxschedError: over lanes, when traced: the environment draws numbers in its steps, or has an
-        operation that is not covered (``ops.lanes``); as one kernel: what acts looks at more than
-        the mask.
+      JaxschedError: over lanes or as one kernel, where that is asked for: the environment draws
+        numbers in its steps, or has an operation that is not covered (``ops.lanes``); as one
+        kernel: what acts looks at more than the mask.
     """
     lowering = lowering_of(env, params, chooser)
     if lowering == target.KERNEL:
@@ -229,7 +229,19 @@ def lowering_of(env: Environment, params: Any, chooser: Chooser) -> str:
     """How ``environment_loop`` writes the steps (``ops.target.LOWERINGS``)."""
     current = jax.eval_shape(lambda: start(env, jax.random.key(0), params))
     numbers = sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(current))
-    return target.lowering(numbers, alone=chooser.by_mask)
+
+    def written(params: Any) -> tuple:
+        _over_lanes(env, params, chooser)
+        return ()
+
+    def covered() -> bool:
+        try:
+            jax.eval_shape(written, params)
+        except JaxschedError:
+            return False
+        return True
+
+    return target.lowering(numbers, alone=chooser.by_mask, covered=covered)
 
 
 def _moved(tree: PyTree, source: int, destination: int) -> PyTree:

@@ -124,6 +124,10 @@ def throughput(
         interpreter that cannot be run.
     """
     _check(batches, repeats, figures, devices)
+    if "policy" in figures and target.lowering(0, alone=False) == target.KERNEL:
+        raise JaxschedError(
+            "bench: --lowering kernel has no policy; accepted: --figure environment"
+        )
     subject = _subject(name, preset, options, tables, figures, network, devices, overrides)
     result: dict[str, Any] = {
         "kind": "throughput",

@@ -21,6 +21,7 @@ from jaxsched.ops.lanes import LaneFunction, Number, Table, is_known
 from jaxsched.types import Array, PyTree
 
 BLOCK, WARPS = 128, 4
+_WORDS = (jnp.int32, jnp.uint32, jnp.float32)
 
 
 def kernel_of(
@@ -45,12 +46,18 @@ def kernel_of(
       ``[B]``; ``B`` a multiple of ``block``.
 
     Raises:
-      JaxschedError: the function has a primitive that no rule covers.
+      JaxschedError: the function has a primitive that no rule covers, or numbers of another type.
     """
     word = jax.ShapeDtypeStruct((), jnp.uint32)
     function = LaneFunction(step, shared, begun, word)
     numbers, arrays = list(function.shared), list(function.shared.values())
     leaves, tree = jax.tree.flatten(begun)
+    for each in (*leaves, *arrays):
+        if not (each.dtype in _WORDS or each.dtype == jnp.bool_ or _is_short(each.dtype)):
+            raise JaxschedError(
+                f"lanes: no kernel for numbers of {each.dtype}; accepted: flags, whole numbers of "
+                "up to 32 bits, float32"
+            )
     num_sums = len(jax.tree.leaves(sums))
 
     def steps(tables: Sequence[Any], draws: Any, state: Sequence[Any], out: Sequence[Any]) -> None:
@@ -139,9 +146,13 @@ def _size(leaf: Any) -> int:
     return int(np.prod(leaf.shape, dtype=int))
 
 
+def _is_short(dtype: Any) -> bool:
+    return bool(jnp.issubdtype(dtype, jnp.integer)) and jnp.iinfo(dtype).bits <= 16
+
+
 def _word(x: Array) -> Array:
     """Numbers of 32 bits as they are, flags as int32: Triton keeps vectors of flags badly."""
-    return x if x.dtype in (jnp.int32, jnp.uint32, jnp.float32) else x.astype(jnp.int32)
+    return x if x.dtype in _WORDS else x.astype(jnp.int32)
 
 
 def _from_word(x: Array, dtype: np.dtype) -> Array:
@@ -181,7 +192,7 @@ def _emit(primitive: Any, params: dict[str, Any], vectors: list[Array]) -> Array
 
 def _power(number: Array, exponent: int) -> Array:
     """``number ** exponent`` by products."""
-    result = number
-    for _ in range(exponent - 1):
-        result = result * number
-    return result
+    if exponent == 1:
+        return number
+    half = _power(number, exponent // 2)
+    return half * half * number if exponent % 2 else half * half

@@ -46,10 +46,6 @@ class Numbers(NamedTuple):
     each: np.ndarray
     dtype: np.dtype
 
-    def of(self, each: np.ndarray) -> "Numbers":
-        """Other numbers of the same kind."""
-        return Numbers(each, self.dtype)
-
 
 class Table(NamedTuple):
     """An array that all lanes share.
@@ -78,6 +74,7 @@ class Equation(NamedTuple):
       inputs: numbers of variables, or known arrays.
       outputs: numbers of variables.
       results: their shapes and dtypes.
+      shapes: of the inputs.
     """
 
     primitive: Any
@@ -85,6 +82,7 @@ class Equation(NamedTuple):
     inputs: list[int | np.ndarray]
     outputs: list[int]
     results: list[Any]
+    shapes: list[tuple[int, ...]]
 
 
 class LaneFunction:
@@ -118,11 +116,7 @@ class LaneFunction:
         for equation in equations:
             values = [_read(known, each) for each in equation.inputs]
             if any(value is None for value in values):
-                if equation.primitive.name not in RULES:
-                    raise JaxschedError(
-                        f"lanes: no rule for the primitive {equation.primitive.name!r}; "
-                        "use jax.vmap for this function"
-                    )
+                _check(equation)
                 rest.append(equation)
                 continue
             known.update(zip(equation.outputs, _whole(equation, values), strict=True))
@@ -134,6 +128,8 @@ class LaneFunction:
         }
         self._equations, self._outputs = rest, outputs
         self._own = inputs[len(leaves) :]
+        if not all(math.prod(leaf.shape) for leaf in jax.tree.leaves((own, result))):
+            raise JaxschedError("lanes: no rule for arrays without numbers; use jax.vmap")
         self.given: list[Any] = jax.tree.leaves(own)
         self.results: list[Any] = jax.tree.leaves(result)
         self._tree = jax.tree.structure(result)
@@ -293,17 +289,22 @@ class Writer:
             rest = [p[0] if len(p) == 1 else self.both(primitive, dtype, *p) for p in pairs]
         return rest[0]
 
-    def index(self, number: Number, dtype: np.dtype) -> Number:
-        """As an int32."""
-        if dtype == _INDEX:
-            return number
-        params = {"new_dtype": _INDEX, "weak_type": False, "sharding": None}
-        return self.do(lax.convert_element_type_p, (dtype,), number, **params)
+    def converted(self, numbers: Numbers, dtype: np.dtype) -> np.ndarray:
+        """The same numbers of another dtype."""
+        if numbers.dtype == dtype:
+            return numbers.each
+        params = {"new_dtype": dtype, "weak_type": False, "sharding": None}
+        convert = partial(self.do, lax.convert_element_type_p, (numbers.dtype,), **params)
+        return _object(list(map(convert, numbers.each.reshape(-1))), numbers.each.shape)
 
-    def within(self, index: Number, most: int) -> Number:
-        """An int32 from 0 to ``most``, the nearest one."""
-        index = self.both(lax.max_p, _INDEX, index, np.int32(0))
-        return self.both(lax.min_p, _INDEX, index, np.int32(most))
+    def index(self, number: Number, dtype: np.dtype, most: int) -> tuple[Number, Number]:
+        """The nearest place from 0 to ``most``, int32, and whether it is the number itself."""
+        last = np.asarray(min(most, int(jnp.iinfo(dtype).max)), dtype)[()]
+        zero = np.zeros((), dtype)[()]
+        near = self.both(lax.min_p, dtype, self.both(lax.max_p, dtype, number, zero), last)
+        own = self.both(lax.eq_p, dtype, near, number)
+        place = self.converted(Numbers(_object([near], ()), dtype), _INDEX)
+        return place[()], own
 
     def at(self, value: Value, starts: Sequence[Number], offsets: Sequence[int]) -> Number:
         """The number of an array at ``starts + offsets``, all in range."""
@@ -372,12 +373,11 @@ def _object(items: Sequence[Any], shape: tuple[int, ...]) -> np.ndarray:
 
 _CALLS = {
     "jit": "jaxpr",
-    "pjit": "jaxpr",
     "closed_call": "call_jaxpr",
     "custom_jvp_call": "call_jaxpr",
     "custom_vjp_call": "call_jaxpr",
     "custom_vmap_call": "call",
-    "remat": "jaxpr",
+    "remat2": "jaxpr",
 }
 """Primitives that call a program, and the parameter that it is in."""
 
@@ -417,8 +417,9 @@ class _Flat:
             else:
                 fresh = [self.variable() for _ in equation.outvars]
                 avals = [each.aval for each in equation.outvars]
+                shapes = [each.aval.shape for each in equation.invars]
                 self.equations.append(
-                    Equation(equation.primitive, equation.params, given, fresh, avals)
+                    Equation(equation.primitive, equation.params, given, fresh, avals, shapes)
                 )
                 outputs = [*fresh]
             found.update(zip(equation.outvars, outputs, strict=True))
@@ -435,6 +436,32 @@ def _needed(equations: Sequence[Equation], outputs: Sequence[int | np.ndarray]) 
         kept.append(equation)
         wanted.update(each for each in equation.inputs if isinstance(each, int))
     return kept[::-1]
+
+
+def _check(equation: Equation) -> None:
+    """Refuse what no rule covers.
+
+    Raises:
+      JaxschedError: one line that names the primitive.
+    """
+    name, params = equation.primitive.name, equation.params
+    refused = name not in RULES
+    what = f"the primitive {name!r}"
+    if name == "pad":
+        refused = any(
+            min(before, after, 0) or between for before, after, between in params["padding_config"]
+        )
+        what = "'pad' that cuts off or goes between"
+    if name == "dot_general":
+        refused = any(params["dimension_numbers"][1]) or equation.results[0].dtype == np.bool_
+        what = "'dot_general' of several products side by side, or of flags"
+    if name == "bitcast_convert_type":
+        refused = equation.results[0].shape != equation.shapes[0]
+        what = "'bitcast_convert_type' to another width"
+    if not all(map(math.prod, equation.shapes)):
+        refused, what = True, f"{name!r} of arrays without numbers"
+    if refused:
+        raise JaxschedError(f"lanes: no rule for {what}; use jax.vmap for this function")
 
 
 def _read(values: dict[int, Value], item: int | np.ndarray) -> Any:
@@ -462,7 +489,7 @@ _COMMUTE = {"add", "mul", "max", "min", "and", "or", "xor", "eq", "ne"}
 
 def _without(name: str, numbers: Sequence[Number], dtypes: Sequence[np.dtype]) -> Number | None:
     """The result of an operation that need not be written; None: it must be."""
-    if name == "select_n":
+    if name == "select_n" and dtypes[0] == _FLAG:
         which, *cases = numbers
         if is_known(which):
             return cases[int(which)]
@@ -492,7 +519,7 @@ def _without(name: str, numbers: Sequence[Number], dtypes: Sequence[np.dtype]) -
         if other == 1 and (name == "mul" or (left and name == "div")):
             return one
         if exact and dtype != _FLAG and name in ("min", "max"):
-            info = np.iinfo(dtype)
+            info = jnp.iinfo(dtype)
             if other == (info.max if name == "min" else info.min):
                 return one
     return None
@@ -570,9 +597,7 @@ def _slice(each: list[np.ndarray], params: dict[str, Any], shape: tuple) -> np.n
 def _pad(each: list[np.ndarray], params: dict[str, Any], shape: tuple) -> np.ndarray:
     found = _object([each[1][()]] * math.prod(shape), shape)
     inside = []
-    for (before, after, between), size in zip(params["padding_config"], each[0].shape, strict=True):
-        if before < 0 or after < 0 or between:
-            raise JaxschedError("lanes: no rule for 'pad' that cuts off or goes between")
+    for (before, _, _), size in zip(params["padding_config"], each[0].shape, strict=True):
         inside.append(slice(before, before + size))
     found[tuple(inside)] = each[0]
     return found
@@ -584,7 +609,7 @@ def _dynamic_slice(writer: Writer, equation: Equation, inputs: Sequence[Value]) 
     found_starts = []
     for start, total, size in zip(starts, value_shape(value), sizes, strict=True):
         number = as_numbers(writer, start).each[()]
-        found_starts.append(writer.within(writer.index(number, value_dtype(start)), total - size))
+        found_starts.append(writer.index(number, value_dtype(start), total - size)[0])
     found = [writer.at(value, found_starts, place) for place in np.ndindex(*sizes)]
     return [_object(found, equation.results[0].shape)]
 
@@ -609,19 +634,12 @@ def _gather(writer: Writer, equation: Equation, inputs: Sequence[Value]) -> list
         for axis, place in batching:
             starts[axis] = np.int32(where[place])
         for at, axis in enumerate(numbers.start_index_map):
-            start = writer.index(indices.each[(*where, at)], indices.dtype)
             most = value_shape(value)[axis] - sizes[axis]
+            # Also of indices that are promised to be in range: a wrong promise reads the nearest.
+            place = indices.each[(*where, at)]
+            starts[axis], own = writer.index(place, indices.dtype, most)
             if mode == modes.FILL_OR_DROP:
-                fits = writer.both(
-                    lax.and_p,
-                    _FLAG,
-                    writer.both(lax.ge_p, _INDEX, start, np.int32(0)),
-                    writer.both(lax.le_p, _INDEX, start, np.int32(most)),
-                )
-                inside = writer.both(lax.and_p, _FLAG, inside, fits)
-            if mode != modes.PROMISE_IN_BOUNDS:
-                start = writer.within(start, most)
-            starts[axis] = start
+                inside = writer.both(lax.and_p, _FLAG, inside, own)
         return starts, inside
 
     found = []
@@ -646,7 +664,7 @@ def _outside(dtype: np.dtype) -> Number:
         return np.asarray(np.nan, dtype)[()]
     if dtype == _FLAG:
         return np.bool_(True)
-    info = np.iinfo(dtype)
+    info = jnp.iinfo(dtype)
     return np.asarray(info.max if info.min == 0 else info.min, dtype)[()]
 
 
@@ -660,6 +678,11 @@ def _arg(primitive: Any) -> Callable[..., list[np.ndarray]]:
             best, where = row[0], np.zeros((), dtype)[()]
             for at, number in enumerate(row[1:], 1):
                 better = writer.both(primitive, numbers.dtype, number, best)
+                if jnp.issubdtype(numbers.dtype, jnp.floating):  # the first that is none wins
+                    none = writer.both(lax.ne_p, numbers.dtype, number, number)
+                    held = writer.both(lax.eq_p, numbers.dtype, best, best)
+                    none = writer.both(lax.and_p, _FLAG, none, held)
+                    better = writer.both(lax.or_p, _FLAG, better, none)
                 best = writer.choose(better, numbers.dtype, number, best)
                 where = writer.choose(better, dtype, np.asarray(at, dtype)[()], where)
             found.append(where)
@@ -670,11 +693,11 @@ def _arg(primitive: Any) -> Callable[..., list[np.ndarray]]:
 
 def _dot(writer: Writer, equation: Equation, inputs: Sequence[Value]) -> list[np.ndarray]:
     (summed, batched), result = equation.params["dimension_numbers"], equation.results[0]
-    if any(batched):
-        raise JaxschedError("lanes: no rule for 'dot_general' of several products side by side")
+    del batched  # none: ``_check``
     dtype, rows = np.dtype(result.dtype), []
     for value, axes in zip(inputs, summed, strict=True):
-        each = as_numbers(writer, value).each
+        numbers = as_numbers(writer, value)
+        each = writer.converted(numbers, dtype)
         kept = [axis for axis in range(each.ndim) if axis not in axes]
         length = math.prod(each.shape[axis] for axis in axes)
         rows.append(np.transpose(each, [*kept, *axes]).reshape(-1, length))
@@ -711,7 +734,6 @@ RULES: dict[str, Rule] = {
     "argmin": _arg(lax.lt_p),
     "reshape": _shape(lambda each, _, shape: each[0].reshape(shape)),
     "squeeze": _shape(lambda each, _, shape: each[0].reshape(shape)),
-    "expand_dims": _shape(lambda each, _, shape: each[0].reshape(shape)),
     "broadcast_in_dim": _shape(_broadcast),
     "transpose": _shape(lambda each, params, _: np.transpose(each[0], params["permutation"])),
     "rev": _shape(lambda each, params, _: np.flip(each[0], params["dimensions"])),

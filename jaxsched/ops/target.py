@@ -3,7 +3,7 @@
 What is computed is the same either way; compilers for different devices gain by different means.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 
@@ -50,8 +50,8 @@ def tracing_for(name: str) -> Iterator[None]:
         _ASKED.reset(token)
 
 
-def lowering(numbers: int, *, alone: bool) -> str:
-    """How steps of many instances side by side are written, the same ones in each way.
+def lowering(numbers: int, *, alone: bool, covered: Callable[[], bool] = lambda: True) -> str:
+    """How steps of many instances side by side are written; their results are the same.
 
     ``vmap`` is ``jax.vmap``; ``lanes`` writes them number by number (``ops.lanes``), ``kernel`` so,
     and many steps as one kernel (``ops.lane_kernel``). On a GPU steps of few numbers that follow
@@ -61,9 +61,13 @@ def lowering(numbers: int, *, alone: bool) -> str:
     Args:
       numbers: of one instance's state.
       alone: whether nothing that is no part of a step acts between steps.
+      covered: whether lanes have a rule for all of it; called where lanes would be taken.
     """
+    asked = _LOWERING.get()
+    if asked is not None:
+        return asked
     few = platform() == "gpu" and alone and numbers <= MOST_IN_LANES
-    return _LOWERING.get() or (LANES if few else VMAP)
+    return LANES if few and covered() else VMAP
 
 
 @contextmanager

@@ -7,7 +7,7 @@ build observations.
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from math import ceil, floor
+from math import ceil, floor, isfinite
 from typing import Any, Generic, TypeVar
 
 from jaxsched.errors import JaxschedError
@@ -130,10 +130,21 @@ def jobs_of(
         where = f"{name}[{index}]"
         if not isinstance(job, Mapping):
             raise JaxschedError(f"{where} is {shown(job)}; accepted: an object")
+        _check_name(job.get("id"), where)
         read, guessed = filled(job, where, estimates, stand_in)
         found.append(read)
         told.append(guessed)
     return found, told
+
+
+def _check_name(name: Any, where: str) -> None:
+    """Refuse a job's id that an answer could not have."""
+    text = isinstance(name, str) and not name.isascii()
+    fits = not isinstance(name, float) or isfinite(name)
+    if text:
+        fits = name.encode("utf-8", "ignore").decode() == name
+    if not fits:
+        raise JaxschedError(f"{where}.id is {ascii(name)[:40]}; accepted: text or a finite number")
 
 
 def name_of(job: Mapping[str, Any], index: int) -> Any:

@@ -9,7 +9,7 @@ import csv
 import hashlib
 import io
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import resources
 from typing import NamedTuple
 
@@ -64,14 +64,15 @@ def read_speeds(source: PathLike) -> Speeds:
         return _parsed(GAVEL, text)
     try:
         with open(source, "rb") as file:
-            text = file.read(LARGEST_FILE + 1).decode()
+            content = file.read(LARGEST_FILE + 1)
+        text = content[:LARGEST_FILE].decode("utf-8-sig")
     except (OSError, ValueError) as error:
         raise JaxschedError(
             f"{argument('speeds')} is {describe_value(str(source))}, which cannot be read "
             f"({getattr(error, 'strerror', None) or error}); accepted: {GAVEL}, or a file with "
             "job_type,num_gpus and a column for each type of GPU"
         ) from None
-    if len(text) > LARGEST_FILE:
+    if len(content) > LARGEST_FILE:
         raise JaxschedError(f"{source}: is no table of speeds; accepted: up to a MiB")
     return _parsed(str(source), text)
 
@@ -125,6 +126,8 @@ def with_speeds(
     speeds: Speeds,
     gpu_types: Sequence[str],
     job_types: npt.NDArray[np.str_] | None = None,
+    *,
+    usable: Callable[[int], Sequence[str]] | None = None,
 ) -> JobTable:
     """The jobs with their speed on each type of GPU (columns ``speed_<type>``).
 
@@ -139,6 +142,8 @@ def with_speeds(
       gpu_types: the types of the cluster.
       job_types: what each job trains, ``[n]``; None: told by the column ``kind``, where there is
         one (``jaxsched.traces.details``; batch sizes are drawn then).
+      usable: types of GPUs that can hold a job of a size; types of jobs that run on none of them
+        are not drawn (Gavel has no speed for some on K80). None: all types are.
 
     Raises:
       JaxschedError: a type of GPU that the table of speeds has not, or jobs too small for it.
@@ -167,6 +172,10 @@ def with_speeds(
             drawn += int(np.sum(own))
             most = speeds.num_gpus[speeds.num_gpus <= size].max()
             candidates = np.flatnonzero(speeds.num_gpus == most)
+            if usable is not None:  # no type of job that could run nowhere
+                kinds = [speeds.gpu_types.index(name) for name in usable(size)]
+                runs = candidates[speeds.thousandths[candidates][:, kinds].max(1, initial=0) > 0]
+                candidates = runs if runs.size else candidates
         row[own] = candidates[(uniform[own] * len(candidates)).astype(np.int64)]
     columns = {
         PREFIX + name: speeds.thousandths[row, speeds.gpu_types.index(name)]

@@ -56,7 +56,7 @@ def test_the_command(path, tmp_path, capsys):
     [
         (("--checkpoint-s", "60"), "--checkpoint-s goes with --failures; accepted: both"),
         (("--failures", "720:"), "--failures is '720:'; accepted: HOURS:HOURS"),
-        (("--failures", "none.csv"), "none.csv: cannot be read"),
+        (("--failures", "none.csv"), "--failures is 'none.csv', which cannot be read"),
         (("--failures", "720:4", "--policies", "srtf"), "servers that never fail"),
     ],
 )

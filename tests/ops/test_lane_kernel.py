@@ -69,6 +69,14 @@ def test_whole_blocks_only():
         run(states(), jnp.zeros((STEPS, BATCH), jnp.uint32))
 
 
+def test_numbers_of_other_types_are_refused():
+    def halve(shared, state, draw):
+        return {"x": state["x"] / 2}, jnp.float32(0)
+
+    with pytest.raises(JaxschedError, match="no kernel for numbers of bfloat16"):
+        kernel_of(halve, (), {"x": jax.ShapeDtypeStruct((), jnp.bfloat16)}, SUM)
+
+
 def test_is_written_for_a_gpu():
     run = kernel_of(step, (TABLE, WEIGHTS), BEGUN, (SUM, SUM), block=BLOCK)
     traced = jax.jit(run).trace(states(), jnp.zeros((STEPS, BATCH), jnp.uint32))

@@ -1,12 +1,14 @@
 """Functions over lanes give what ``jax.vmap`` gives, each rule and whole environments."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
 
-from jaxsched.bench.loops import at_random, environment_loop, start_many
+from jaxsched.bench.loops import at_random, environment_loop, lowering_of, start_many
 from jaxsched.core.environment import step_and_reset
 from jaxsched.errors import JaxschedError
 from jaxsched.ops import target
@@ -44,6 +46,25 @@ FUNCTIONS = {
     "outside": lambda t, n, x: (t.at[n * 9, 0].get(mode="fill"), x.at[n * 9].get(mode="fill")),
     "rows side by side": lambda t, n, x: jnp.take_along_axis(t, (n % 6)[:, None], 1),
     "calls": lambda t, n, x: (jax.jit(jnp.where)(n > 2, n, t[2, :4]), jax.nn.relu(x)),
+    "not a number": lambda t, n, x: (
+        jnp.argmax(jnp.where(n > 1, jnp.nan, x)),
+        jnp.argmin(jnp.where(n > 1, jnp.nan, x)),
+    ),
+    "promised in range": lambda t, n, x: (x[n * 9], t[n * 3, n - 7], n[jnp.array([9, -7])]),
+    "large places": lambda t, n, x: (
+        x.at[n.astype(jnp.uint32)].get(mode="clip"),
+        x.at[n.astype(jnp.uint8)].get(mode="fill", fill_value=7),
+    ),
+    "products of small numbers": lambda t, n, x: (
+        lax.dot(
+            jnp.full((1, 4), 100, jnp.int8) * (n > 0).astype(jnp.int8),
+            jnp.full((4, 1), 100, jnp.int8),
+            preferred_element_type=jnp.int32,
+        ),
+        x.astype(jnp.bfloat16) @ jnp.ones(4, jnp.float32),
+    ),
+    "checkpointed": lambda t, n, x: jax.checkpoint(lambda y: jnp.where(y > 0, y, 2 * y))(x),
+    "chosen by number": lambda t, n, x: lax.select_n(n % 2, n, 5 * n),
     "products": lambda t, n, x: (x @ t[:, :2].astype(jnp.float32), n @ n, jnp.outer(x, x)),
     "known table": lambda t, n, x: jnp.asarray(np.arange(5) ** 2)[n % 5],
     "one-hot": lambda t, n, x: jnp.sum(jnp.where(jnp.arange(4) == n[0] % 4, n, 0)),
@@ -106,6 +127,32 @@ def test_equals_vmap(name, traced):
 def test_names_what_is_not_covered(function, primitive):
     with pytest.raises(JaxschedError, match=f"no rule for the primitive '{primitive}'"):
         over_lanes(function, TABLE, *own_arguments())
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (lambda t, n, x: n[:0].sum(), "of arrays without numbers"),
+        (lambda t, n, x: (n, x[:0]), "arrays without numbers"),
+        (lambda t, n, x: lax.bitcast_convert_type(x, jnp.uint8), "to another width"),
+        (lambda t, n, x: lax.pad(x, 0.0, [(-1, 0, 0)]), "cuts off"),
+    ],
+)
+def test_refuses_in_one_line(function, words):
+    with pytest.raises(JaxschedError, match=words) as caught:
+        over_lanes(function, TABLE, *own_arguments())
+    assert "\n" not in str(caught.value)
+
+
+def test_steps_that_lanes_cannot_write_are_vectorised_on_a_gpu():
+    case = INSTANCES["sched2"]["paper"]()
+    env = replace(case.env, reward="dense")
+    chooser = at_random(env.action_spec(case.params))
+    with target.tracing_for("gpu"):
+        assert lowering_of(case.env, case.params, chooser) == "lanes"
+        assert lowering_of(env, case.params, chooser) == "vmap"
+        with target.lowered_by("lanes"):
+            assert lowering_of(env, case.params, chooser) == "lanes"
 
 
 def test_needs_no_rule_for_what_no_result_needs():

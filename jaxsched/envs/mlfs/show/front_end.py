@@ -373,7 +373,9 @@ class MLFSReader(ClusterReader[MLFS]):
         parts = [_read(env, cluster, number) for number, cluster in enumerate(clusters)]
         tables = [from_records(records, schema=TASK_JOBS, name="jobs") for records, _ in parts]
         params = env.params(tables)
-        room = 1 << (params.max_running - 1).bit_length()
+        # Of tasks that run, as many as are told: demand may let more run than fit at full demand.
+        running = max(int(np.sum(one.phase == RUNNING)) for _, one in parts)
+        room = 1 << (max(params.max_running, running) - 1).bit_length()
         told = jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *(x for _, x in parts))
         return with_room(params, length, room), told
 
@@ -628,16 +630,20 @@ def _fill_task(
         told.server[where] = server
     if state == "running":
         told.gpu[where] = whole(task, "gpu", 0, env.gpus[server] - 1, before)
-        field(task, "left_min", (int, float), "minutes above 0", before)
+        field(task, "left_min", (int, float), "minutes", before)
         demand = task.get("demand", 1)
         if not is_number(demand):
             raise JaxschedError(f"{before}demand is {shown(demand)}; accepted: a number")
         least, most = WAVE_CLASSES[0] // 100, WAVE_CLASSES[-1] // 100
-        told.measured[where] = 100 * min(max(round(10 * demand), least), most)
+        told.measured[where] = 100 * round(10 * min(max(demand, least / 10), most / 10))
     if state != "done":
         told.left[where] = round(1000 * _minutes(task, "left_min", before, MOST_MIN))
     if state == "waiting" and task.get("since") is not None:
         since = clock(task, "since", before)
+        if now - since > LONGEST_WAIT_S:
+            raise JaxschedError(
+                f"{before}since is {shown(task['since'])}; accepted: up to {LONGEST_WAIT_S} s ago"
+            )
         told.since[where] -= max(0, int((now - since) // SLOT_S))
     told.phase[where] = {"running": RUNNING, "done": DONE, "waiting": WAITING}[state]
 

@@ -188,6 +188,13 @@ RUNS = {"task": 0, "state": "running", "server": 0, "gpu": 0, "left_min": 1}
         ({}, {"gpu": 4}, r"tasks\[0\].gpu is 4; .* from 0 to 3"),
         ({}, {"left_min": -1}, r"tasks\[0\].left_min is -1; accepted: minutes"),
         ({}, {"demand": "high"}, r"tasks\[0\].demand is 'high'"),
+        (
+            {},
+            {"state": "waiting", "since": -1e12},
+            r"tasks\[0\].since is -1.*; accepted: up to .* s",
+        ),
+        ({"id": float("inf")}, {}, r"jobs\[0\].id is inf; accepted: text or a finite number"),
+        ({"id": "\ud800"}, {}, r"jobs\[0\].id is '.*ud800'; accepted: text"),
     ],
 )
 def test_clusters_that_cannot_be_are_refused(job, task, says):
@@ -197,6 +204,20 @@ def test_clusters_that_cannot_be_are_refused(job, task, says):
     described = {"time": 60, "jobs": [{**JOB, "tasks": [RUNS | task], **job}]}
     with pytest.raises(JaxschedError, match=says):
         reader.read(env, [described], 32)
+
+
+def test_demand_of_any_size_and_more_tasks_than_fit_are_read():
+    """A task uses 0.8 to 1.2 of its demand, whatever is told; no task that runs is left out."""
+    system = registry.get("mlfs")
+    reader = functions.cluster_reader(system)
+    env = reader.environment(functions.environment(system))
+    tasks = [RUNS | {"task": 0, "demand": 1e308}, RUNS | {"task": 1, "demand": -1e308}]
+    _, told = reader.read(env, [{"time": 60, "jobs": [{**JOB, "tasks": tasks}]}], 32)
+    assert np.asarray(told.measured)[0, 0, :2].tolist() == [1200, 800]
+    wide = {**JOB, "num_gpus": 32, "tasks": [RUNS | {"task": task} for task in range(32)]}
+    few, _ = reader.read(env, [{"time": 60, "jobs": [wide]}], 32)
+    many, _ = reader.read(env, [{"time": 60, "jobs": [wide] * 5}], 32)
+    assert few.max_running < 160 <= many.max_running
 
 
 def test_lists_that_cannot_be_are_refused():
