@@ -362,9 +362,10 @@ def _prepared(workload: Workload, draw: Drawn, cluster: Cluster) -> Prepared:
     assert outages is not None
     again = f"every {workload.checkpoint_s} s" if workload.checkpoint_s else "never"
     drains = int(outages.drains.sum())
+    late = int(np.sum(outages.begin > draw.table["submit_time"][-1]))
     note = (
-        f"{len(outages) - drains} failures and {drains} drains of servers ({workload.failures}); "
-        f"jobs are saved {again}"
+        f"{len(outages) - drains} failures and {drains} drains of servers ({workload.failures}), "
+        f"{late} of them after the last submission; jobs are saved {again}"
     )
     return found._replace(notes=(*found.notes, note))
 

@@ -31,7 +31,7 @@ def test_the_command(path, tmp_path, capsys):
     assert "failures" not in usual
     piece, printed = play("--failures", "1:0.2", "--checkpoint-s", "60")
     assert "not played, since jobs have no servers that never fail: srtf" in piece["notes"]
-    assert re.search(r"\d+ failures and 0 drains of servers \(1:0.2\); jobs are saved every 60 s",
+    assert re.search(r"\d+ failures and 0 drains of servers \(1:0.2\), \d+ of them after the last submission; jobs are saved every 60 s",
                      printed)  # fmt: skip
     rows = {row["policy"]: row for row in piece["standings"]}
     assert set(rows) == {"fifo", "sjf"}  # not as recorded
