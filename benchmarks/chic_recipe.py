@@ -22,8 +22,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from benchmarks.readings import Draw, begin, names_in
-from benchmarks.scripts import exit_status
+from benchmarks.readings import Draw, begin
+from benchmarks.scripts import chosen, exit_status
 from jaxsched.errors import JaxschedError
 from jaxsched.systems import functions, registry
 
@@ -71,7 +71,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.updates < EVALUATIONS or options.seeds < 1:
         raise JaxschedError(f"--updates must be at least {EVALUATIONS}, --seeds at least 1")
-    names = names_in("--variants", options.variants, VARIANTS)
+    names = chosen(options.variants, VARIANTS, "--variants", sign=";")
     found = {}
     for name in names:
         found[name] = variant(VARIANTS[name], options.updates, options.seeds)

@@ -16,8 +16,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.kernels import AS_KERNEL, BATCHES, BY_VMAP, ONLY, chosen
-from benchmarks.scripts import exit_status
+from benchmarks.kernels import AS_KERNEL, BATCHES, BY_VMAP, ONLY
+from benchmarks.scripts import chosen, exit_status
 from jaxsched.errors import JaxschedError
 from jaxsched.systems import functions
 

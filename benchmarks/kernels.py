@@ -27,13 +27,13 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks import absent_gpu
-from benchmarks.scripts import exit_status, read_json, table
+from benchmarks.scripts import chosen, exit_status, read_json, table
 from jaxsched.errors import JaxschedError
 from jaxsched.ops import target
 from jaxsched.systems import functions, presets
@@ -181,19 +181,6 @@ def main() -> None:
         print(f"nothing has grown by more than a tenth over {options.check}")
 
 
-def chosen(words: str, known: Sequence[str] | dict[str, int], option: str) -> list[str]:
-    """The words of an option.
-
-    Raises:
-      JaxschedError: one is unknown.
-    """
-    found = words.split(",")
-    for word in found:
-        if word not in known:
-            raise JaxschedError(f"{option}: {word!r}; accepted: {', '.join(known)}")
-    return found
-
-
 def show(row: dict[str, Any], step: Step, top: int, batch: int) -> None:
     """Print a row and the kernels that move most."""
     print(", ".join(f"{name} {value}" for name, value in row.items()), flush=True)
@@ -287,12 +274,26 @@ def growth(before: Sequence[dict[str, Any]], now: Sequence[dict[str, Any]]) -> l
     return found
 
 
-def loop_of(system: str, batch: int, steps: int, options: dict[str, Any], policy: bool) -> Any:
-    """The timed loop of a system, and the function that makes what it carries at first."""
+class Timed(NamedTuple):
+    """A timed loop, the function that makes what it carries at first, and how steps are written."""
+
+    jitted: Any
+    begin: Callable[[], Any]
+    lowering: str
+
+
+def loop_of(system: str, batch: int, steps: int, options: dict[str, Any], policy: bool) -> Timed:
+    """The timed loop of a system."""
     import jax
 
     from jaxsched import traces
-    from jaxsched.bench.loops import at_random, by_policy, environment_loop, start_many
+    from jaxsched.bench.loops import (
+        at_random,
+        by_policy,
+        environment_loop,
+        lowering_of,
+        start_many,
+    )
     from jaxsched.systems import registry
 
     chosen = registry.get(system)
@@ -303,8 +304,10 @@ def loop_of(system: str, batch: int, steps: int, options: dict[str, Any], policy
         weights = functions.init_weights(chosen, env, "paper", params)
         acting = functions.network_policy(chosen, env, "paper", "policy", "greedy")
         chooser = by_policy(acting, weights, params)
-    loop = environment_loop(env, params, chooser, batch=batch, num_steps=steps)
-    return jax.jit(loop, donate_argnums=1), partial(start_many, env, params, batch)
+    lowering = lowering_of(env, params, chooser)
+    loop = environment_loop(env, params, chooser, batch=batch, num_steps=steps, lowering=lowering)
+    begin = partial(start_many, env, params, batch)
+    return Timed(jax.jit(loop, donate_argnums=1), begin, lowering)
 
 
 def compiled(system: str) -> str:
@@ -314,7 +317,7 @@ def compiled(system: str) -> str:
     prepare_cpu()
     import jax
 
-    jitted, begin = loop_of(system, BATCHES[system], STEPS, OPTIONS.get(system, {}), False)
+    jitted, begin, _ = loop_of(system, BATCHES[system], STEPS, OPTIONS.get(system, {}), False)
     program = jitted.lower(jax.random.key(0), jax.eval_shape(begin)).compile().as_text()
     assert program is not None  # as every compiler here tells
     return str(program)
@@ -334,17 +337,13 @@ def for_h100(system: str, program: str) -> tuple[dict[str, Any], Step] | None:
             jitted, given, named, _ = begun
             loop = given[2]
             batch, steps = loop.num_envs, 1
-            taken = batch * loop.rollout_length
+            taken, lowering = batch * loop.rollout_length, target.VMAP
         else:
             batch, steps = H100_BATCHES[system], H100_STEPS
             options = H100_OPTIONS.get(system, {})
-            jitted, begin = loop_of(system, batch, steps, options, program == POLICY)
+            jitted, begin, lowering = loop_of(system, batch, steps, options, program == POLICY)
             given, named = jax.eval_shape(lambda: (jax.random.key(0), begin())), {}
             taken = batch
-        lowering = target.VMAP
-        if program != TRAINING:
-            carried = sum(leaf.size for leaf in jax.tree.leaves(given[1]))
-            lowering = target.lowering(carried // batch, alone=program != POLICY)
         began = _processor_s()
         built = absent_gpu.compiled(jitted, *given, **named)
         compile_s = _processor_s() - began

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.scripts import exit_status
+from benchmarks.scripts import chosen, exit_status
 from benchmarks.trained import Outcome, Settings, outcome_of
 from jaxsched.errors import JaxschedError
 from jaxsched.results.finishing import NEARLY_ALL
@@ -94,11 +94,8 @@ def presets_of(system: str, only: str | None = None) -> list[str]:
     names = _plain(system)
     if only is None:
         return names
-    asked = only.split(",")
     known = {name for each in ARENAS for name in _plain(each)}
-    for name in asked:
-        if name not in known:
-            raise JaxschedError(f"--presets: {name!r}; accepted: {', '.join(sorted(known))}")
+    asked = chosen(only, sorted(known), "--presets")
     return [name for name in names if name in asked]
 
 

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, cast
 import jax
 import numpy as np
 
+from benchmarks.scripts import chosen
 from jaxsched.errors import JaxschedError
 from jaxsched.files import write_whole
 from jaxsched.systems import functions, presets, registry
@@ -119,19 +120,6 @@ def begin(
     return Begun(recipe, setup, carry)
 
 
-def names_in(option: str, typed: str, known: Mapping[str, Any]) -> list[str]:
-    """The names between semicolons.
-
-    Raises:
-      JaxschedError: one is not known.
-    """
-    names = typed.split(";")
-    for name in names:
-        if name not in known:
-            raise JaxschedError(f"{option}: {name!r}; accepted: {'; '.join(known)}")
-    return names
-
-
 def run(study: Study, words: str | None) -> None:
     """Train and play what the file of ``--json`` does not have yet.
 
@@ -151,7 +139,7 @@ def run(study: Study, words: str | None) -> None:
     options = parser.parse_args()
     if options.updates < study.every or options.seeds < 1:
         raise JaxschedError(f"--updates must be at least {study.every}, --seeds at least 1")
-    names = names_in("--readings", options.readings, study.readings)
+    names = chosen(options.readings, study.readings, "--readings", sign=";")
     from jaxsched.provenance import surroundings
 
     result: dict[str, Any] = {

@@ -68,13 +68,19 @@ def by_policy(policy: Policy, weights: PyTree, params: Any) -> Chooser:
 
 
 def environment_loop(
-    env: Environment, params: Any, chooser: Chooser, *, batch: int, num_steps: int
+    env: Environment,
+    params: Any,
+    chooser: Chooser,
+    *,
+    batch: int,
+    num_steps: int,
+    lowering: str | None = None,
 ) -> Loop:
     """``num_steps`` steps of ``batch`` environments, reset automatically, each observation used.
 
     One random word per environment and step gives the action (low half) and the episode to start
     if this one ends (high half); the environments get keys of their own, if they use any. How the
-    steps of one become those of all, ``ops.target.lowering`` says.
+    steps of one become those of all, ``lowering`` says, by default what ``lowering_of`` finds.
 
     Returns:
       The loop; beside the carry it returns a number that depends on all that was seen, and the
@@ -85,7 +91,7 @@ def environment_loop(
         numbers in its steps, or has an operation that is not covered (``ops.lanes``); as one
         kernel: what acts looks at more than the mask.
     """
-    lowering = lowering_of(env, params, chooser)
+    lowering = lowering or lowering_of(env, params, chooser)
     if lowering == target.KERNEL:
         return _kernel_loop(env, params, chooser, batch=batch, num_steps=num_steps)
     episodes, per_step = env.num_episodes(params), target.on_cpu()

@@ -343,7 +343,10 @@ def _row(
 ) -> dict[str, Any]:
     env, params, chooser = subject.env, subject.params, subject.choosers[figure]
     devices = timing.sharing(batch, subject.devices)
-    loop = environment_loop(env, params, chooser, batch=batch // devices, num_steps=num_steps)
+    lowering = lowering_of(env, params, chooser)
+    loop = environment_loop(
+        env, params, chooser, batch=batch // devices, num_steps=num_steps, lowering=lowering
+    )
     try:
         current = timing.laid_out(start_many(env, params, batch), devices)
         state = jax.tree.map(lambda leaf: leaf[0], current.state)
@@ -364,7 +367,7 @@ def _row(
     return {
         **row,
         "devices": devices,
-        "lowering": lowering_of(env, params, chooser),
+        "lowering": lowering,
         "decision_share": share,
         "decisions_per_s": share * row["steps_per_s"]["median"],
         "state_bytes_per_env": state_bytes,

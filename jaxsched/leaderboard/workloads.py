@@ -106,6 +106,7 @@ class Prepared(NamedTuple):
       log: what else is known of the jobs, row by row.
       failures: of the workload.
       checkpoint_s: likewise.
+      outages: when servers are away; drawn ones depend on the jobs.
       recorded: whether the log's own starts and ends can stand beside policies: it is somebody's
         own, submissions are where it has them, GPUs have no types (jobs would have run for other
         times than they did), and servers fail as they did.
@@ -121,16 +122,7 @@ class Prepared(NamedTuple):
     recorded: bool = False
     failures: str | None = None
     checkpoint_s: int = 0
-
-    @property
-    def outages(self) -> Outages | None:
-        """When servers are away; draws depend on the jobs."""
-        if self.failures is None:
-            return None
-        seed = int(self.table.digest()[:8], 16)
-        return outages_of(
-            self.failures, self.table, self.cluster, seed=seed, checkpoint_s=self.checkpoint_s
-        )
+    outages: Outages | None = None
 
     @property
     def has_owners(self) -> bool:
@@ -238,7 +230,8 @@ def at_load(draws: Sequence[Prepared], load: float) -> list[Prepared]:
             )
         real = _work(table) / gpus / span
         notes = (*draw.notes, note)
-        found.append(draw._replace(table=table, load=real, notes=notes, recorded=False))
+        moved = draw._replace(table=table, load=real, notes=notes, recorded=False)
+        found.append(_with_outages(moved))
     return found
 
 
@@ -355,8 +348,10 @@ def _prepared(workload: Workload, draw: Drawn, cluster: Cluster) -> Prepared:
     )
     if workload.failures is None:
         return found
-    found = found._replace(
-        recorded=False, failures=workload.failures, checkpoint_s=workload.checkpoint_s
+    found = _with_outages(
+        found._replace(
+            recorded=False, failures=workload.failures, checkpoint_s=workload.checkpoint_s
+        )
     )
     outages = found.outages
     assert outages is not None
@@ -368,6 +363,17 @@ def _prepared(workload: Workload, draw: Drawn, cluster: Cluster) -> Prepared:
         f"{late} of them after the last submission; jobs are saved {again}"
     )
     return found._replace(notes=(*found.notes, note))
+
+
+def _with_outages(ready: Prepared) -> Prepared:
+    """With the outages that its failures are for its jobs, if servers fail."""
+    if ready.failures is None:
+        return ready
+    seed = int(ready.table.digest()[:8], 16)
+    found = outages_of(
+        ready.failures, ready.table, ready.cluster, seed=seed, checkpoint_s=ready.checkpoint_s
+    )
+    return ready._replace(outages=found)
 
 
 def _told(ready: Prepared) -> Prepared:

@@ -15,6 +15,8 @@ from jaxsched.systems.cluster_estimates import ROUNDING, Estimates, assumed, fil
 from jaxsched.types import PyTree, TimeStep
 
 E = TypeVar("E")
+LONGEST_WAIT_S = 2**28
+"""Of a job, where a system does not say."""
 Cluster = Mapping[str, Any]
 MOST_JOBS = 2**15
 LATEST_CLOCK = 2**63
@@ -138,11 +140,10 @@ def jobs_of(
 
 
 def _check_name(name: Any, where: str) -> None:
-    """Refuse a job's id that an answer could not have."""
-    text = isinstance(name, str) and not name.isascii()
+    """Refuse a job's id that an answer could not have: no number, or half of a letter."""
     fits = not isinstance(name, float) or isfinite(name)
-    if text:
-        fits = name.encode("utf-8", "ignore").decode() == name
+    if isinstance(name, str):
+        fits = not any("\ud800" <= letter <= "\udfff" for letter in name)
     if not fits:
         raise JaxschedError(f"{where}.id is {ascii(name)[:40]}; accepted: text or a finite number")
 
@@ -192,7 +193,7 @@ def whole_seconds(difference: float, *, up: bool) -> int:
     return ceil(difference - ROUNDING) if up else floor(difference + ROUNDING)
 
 
-def waited(submitted: float, now: float, place: int, longest_s: int) -> int:
+def waited(submitted: float, now: float, place: int, longest_s: int = LONGEST_WAIT_S) -> int:
     """How long a job of ``waiting`` has waited, s; clocks within a second of each other are one.
 
     Args:

@@ -8,7 +8,6 @@ GPUs and more, up to the next row of the same type of job; 0: the job cannot run
 import csv
 import hashlib
 import io
-import zlib
 from collections.abc import Callable, Sequence
 from importlib import resources
 from typing import NamedTuple
@@ -23,7 +22,7 @@ from jaxsched.jobs import Integers, JobTable
 from jaxsched.jobs.columns import describe_value
 from jaxsched.jobs.servers import GPU_TYPE
 from jaxsched.trace_replay.gpu_types import MOST_SPEED, PREFIX
-from jaxsched.traces.details import KIND
+from jaxsched.traces.details import KIND, kind_of
 
 GAVEL = "gavel"
 """Name of the measurements that come with the library: V100, P100, K80 (Narayanan et al., OSDI'20,
@@ -161,7 +160,7 @@ def with_speeds(
             "holds from so many on"
         )
     codes = _codes(table, job_types)
-    named = [{_code(name), _code(name.partition(_BATCH)[0])} for name in speeds.job_types]
+    named = [{kind_of(name), kind_of(name.partition(_BATCH)[0])} for name in speeds.job_types]
     row = np.zeros(len(table), np.int64)
     uniform, drawn = _draws(table), 0
     pairs, of_job = np.unique(np.stack([gpus, codes], axis=1), axis=0, return_inverse=True)
@@ -190,16 +189,11 @@ def _codes(table: JobTable, job_types: npt.NDArray[np.str_] | None) -> Integers:
     """A number for what each job trains, int64 ``[n]``; -1: not known."""
     if job_types is not None:
         names, of_job = np.unique(job_types, return_inverse=True)
-        numbers = np.array([_code(name) if name else -1 for name in names.tolist()], np.int64)
+        numbers = np.array([kind_of(name) if name else -1 for name in names.tolist()], np.int64)
         return numbers[of_job.reshape(-1)]
     if KIND in table.columns:
         return table[KIND]
     return np.full(len(table), -1, np.int64)
-
-
-def _code(name: str) -> int:
-    """As ``jaxsched.traces.details`` has it."""
-    return zlib.crc32(name.encode())
 
 
 def _rows_named(speeds: Speeds, named: Sequence[set[int]], size: int, code: int) -> Integers:

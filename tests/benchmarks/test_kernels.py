@@ -108,7 +108,7 @@ def test_programs_can_be_written_for_a_tpu(system):
     """They are lowered; no TPU has run one."""
     with target.tracing_for("tpu"):
         for policy in (False, True):
-            jitted, begin = kernels.loop_of(system, 8, 2, {}, policy)
+            jitted, begin, _ = kernels.loop_of(system, 8, 2, {}, policy)
             traced = jitted.trace(*jax.eval_shape(lambda begin=begin: (jax.random.key(0), begin())))
             assert "func.func public @main" in traced.lower(lowering_platforms=("tpu",)).as_text()
         update = kernels.update_of(system)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from benchmarks import chic_readings, readings, sched2_readings
+from benchmarks.scripts import chosen
 from jaxsched import traces
 from jaxsched.errors import JaxschedError
 from jaxsched.runs.overrides import override
@@ -63,7 +64,7 @@ def test_the_command_makes_all_that_the_file_has(tmp_path):
 
 def test_an_unknown_reading_is_refused():
     with pytest.raises(JaxschedError, match="--readings: 'loud'; accepted: as written; "):
-        readings.names_in("--readings", "as written;loud", CHIC.readings)
+        chosen("as written;loud", CHIC.readings, "--readings", sign=";")
 
 
 def test_a_study_is_run_once(tmp_path, monkeypatch, capsys):

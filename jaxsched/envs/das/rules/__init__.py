@@ -17,6 +17,7 @@ from jaxsched.errors import JaxschedError
 from jaxsched.jobs import Integers, JobTable, validate
 from jaxsched.ops.arrays import to_device
 from jaxsched.ops.bisection import count_from
+from jaxsched.options import parameters
 from jaxsched.types import Array
 
 SUBMIT, INSTANCES, GPUS, CPUS, MEM, DURATION, LEAST_MACHINES, NUM_GPUS = range(8)
@@ -116,7 +117,7 @@ def build_params(
     Raises:
       JaxschedError: a table or a value is refused.
     """
-    values = _checked_scalars(scalars)
+    values = parameters("das: ", SCALARS, scalars, MAY_BE_ZERO)
     if not tables:
         raise JaxschedError("das: there are no job tables; accepted: at least one")
     packed = [_packed(table, capacity, num_servers) for table in tables]
@@ -166,21 +167,6 @@ def with_room(params: Params, rows: int, jobs: int) -> Params:
         owners=None if params.owners is None else jnp.pad(params.owners, behind),
         known=known,
     )
-
-
-def _checked_scalars(scalars: dict[str, float]) -> dict[str, float]:
-    unknown = sorted(set(scalars) - set(SCALARS))
-    if unknown:
-        raise JaxschedError(
-            f"das: there is no parameter {unknown[0]!r}; accepted: {', '.join(SCALARS)}"
-        )
-    values = SCALARS | scalars
-    for name, value in values.items():
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not (number and 0 <= value < float("inf") and (value or name in MAY_BE_ZERO)):
-            accepted = "a number from 0 on" if name in MAY_BE_ZERO else "a number above 0"
-            raise JaxschedError(f"das: {name} is {value!r}; accepted: {accepted}")
-    return values
 
 
 def _packed(table: JobTable, capacity: tuple[int, int, int], num_servers: int) -> np.ndarray:

@@ -47,7 +47,6 @@ from jaxsched.systems.cluster_reader import (
 )
 from jaxsched.types import Array, TimeStep
 
-LONGEST_WAIT_S = 2**28
 MOST_INSTANCES = 2**15
 
 
@@ -288,7 +287,7 @@ def _read(env: DAS, cluster: Cluster) -> _Part:
     waiting, _ = jobs_of(cluster, "waiting", ESTIMATES)
     running, _ = jobs_of(cluster, "running", ESTIMATES)
     now, order = clock(cluster, "time"), order_of(waiting, "waiting")
-    waits = [waited(waiting[place]["submit_time"], now, place, LONGEST_WAIT_S) for place in order]
+    waits = [waited(waiting[place]["submit_time"], now, place) for place in order]
     time = max(waits, default=0)
     counts = [_counts(env, job, f"running[{place}].") for place, job in enumerate(running)]
     records = [

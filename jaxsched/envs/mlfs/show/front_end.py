@@ -59,6 +59,7 @@ from jaxsched.systems.cluster_estimates import (
     seconds,
 )
 from jaxsched.systems.cluster_reader import (
+    LONGEST_WAIT_S,
     Cluster,
     ClusterReader,
     clock,
@@ -72,7 +73,6 @@ from jaxsched.systems.cluster_reader import (
 )
 from jaxsched.types import Array, PRNGKey, TimeStep
 
-LONGEST_WAIT_S = 2**28
 MOST_ITERATIONS = 2**15
 MOST_MIN = 2**10  # of work of a task in an iteration
 EQUAL = "equal"
@@ -528,7 +528,7 @@ def _read(env: MLFS, cluster: Cluster, number: int) -> tuple[list[dict[str, Any]
     if not isinstance(busy, bool):
         raise JaxschedError(f"busy is {shown(busy)}; accepted: true or false")
     now, order = clock(cluster, "time"), order_of(jobs, "jobs")
-    waits = [waited(jobs[place]["submit_time"], now, place, LONGEST_WAIT_S) for place in order]
+    waits = [waited(jobs[place]["submit_time"], now, place) for place in order]
     slot = -(-max(waits) // SLOT_S)
     records = [
         _record(jobs[place], SLOT_S * slot - wait, f"jobs[{place}].")
