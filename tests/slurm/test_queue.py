@@ -3,7 +3,7 @@
 import pytest
 
 from jaxsched.errors import JaxschedError
-from jaxsched.slurm.past import EndedJob, Past, of_log
+from jaxsched.queues.past import EndedJob, Past, of_log
 from jaxsched.slurm.queue import read_jobs
 from jaxsched.traces.trace import Trace
 from tests.slurm.fake import Fake
@@ -27,8 +27,8 @@ NEW = OLD | {
 @pytest.mark.parametrize("row", [OLD, NEW], ids=["22.05", "23.11"])
 def test_a_waiting_job(row):
     (job,) = read_jobs({"jobs": [row]})
-    assert (job.number, job.num_gpus, job.limit_s, job.submit) == (7, 16, 1800, 100)
-    assert (job.priority, job.owner, job.partition) == (4294901757, "anna/lab", "main")
+    assert (job.job_id, job.num_gpus, job.limit_s, job.submit) == ("7", 16, 1800, 100)
+    assert (job.priority, job.owner, job.queue) == (4294901757, "anna/lab", "main")
     assert job.waits and not job.runs and not job.has_ended
 
 
@@ -87,7 +87,7 @@ def test_ended_jobs_are_kept_once(tmp_path):
     past = Past(path)
     assert past.add(queue) == 1
     assert past.add(queue) == 0
-    assert past.jobs() == [EndedJob(1, 10_000, 10_000, 10_050, 1, "anna/lab")]
+    assert past.jobs() == [EndedJob("1", 10_000, 10_000, 10_050, 1, "anna/lab")]
     assert Past(path).jobs() == past.jobs()
     with path.open("a") as file:
         file.write("[2, 3")  # the process was killed while it wrote
@@ -103,7 +103,7 @@ def test_a_log_of_this_slurm():
         "start_time": [1e9 + 5, float("nan")], "user": ["anna", "bob"], "group": ["lab", ""],
     }  # fmt: skip
     assert of_log(Trace(columns, clock="utc")) == [
-        EndedJob(-1, 10**9, 10**9 + 5, 10**9 + 65, 2, "anna/lab")
+        EndedJob("log-0", 10**9, 10**9 + 5, 10**9 + 65, 2, "anna/lab")
     ]
     with pytest.raises(JaxschedError, match="on a clock of dates"):
         of_log(Trace(columns))
