@@ -89,7 +89,7 @@ def quantity(value: Any, name: str, fail: Fail) -> float:
         if match is None:
             fail(f"{name} is {describe_value(value)}; accepted: an amount such as 2, 500m or 1Ti")
         number, exponent, suffix = match.groups()
-        found = float(number) * (10.0 ** int(exponent) if exponent else _SUFFIXES[suffix or ""])
+        found = float(f"{number}e{exponent or 0}") * _SUFFIXES[suffix or ""]
     if not 0 <= found <= LARGEST:
         fail(f"{name} is {describe_value(value)}; accepted: an amount from 0 to {LARGEST:g}")
     return found

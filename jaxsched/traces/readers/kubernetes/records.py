@@ -14,7 +14,7 @@ from jaxsched.traces.readers.kubernetes.fields import mapping, moment, objects, 
 from jaxsched.traces.readers.kubernetes.pods import Demand, demand_of, total
 
 WORKLOAD = "Workload"
-_ENDS = {"Succeeded": "completed", "JobFinished": "", "Failed": "failed"}
+_ENDS = {"Succeeded": "completed", "Failed": "failed"}
 
 
 class JobObject(NamedTuple):
@@ -90,9 +90,8 @@ def workload(item: Mapping[str, Any], fail: Fail) -> JobObject:
     )
 
 
-def _names(metadata: Mapping[str, Any], fail: Fail) -> tuple[str, str, str]:
-    names = tuple(text_of(dict(metadata), name, fail) for name in ("uid", "namespace", "name"))
-    uid, namespace, name = names
+def _names(metadata: dict[str, Any], fail: Fail) -> tuple[str, str, str]:
+    uid, namespace, name = (text_of(metadata, each, fail) for each in ("uid", "namespace", "name"))
     if not uid or not name:
         fail("metadata has no uid or no name; accepted: objects as Kubernetes' API gives them")
     return uid, namespace, name
