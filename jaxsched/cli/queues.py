@@ -69,8 +69,6 @@ Port = Annotated[
 ]
 
 
-
-
 def order(
     adapter: "Adapter",
     settings: "Settings",

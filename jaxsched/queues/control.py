@@ -271,8 +271,7 @@ def _read_found(path: Path) -> tuple[dict[str, int], dict[str, int]]:
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
         found, ours = (
-            {job: int(value) for job, value in document[name].items()}
-            for name in ("found", "ours")
+            {job: int(value) for job, value in document[name].items()} for name in ("found", "ours")
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise JaxschedError(

@@ -49,8 +49,7 @@ def shadow_scores(place: Path) -> dict[str, dict[str, float]]:
 
 def _take(line: Any, found: dict[str, dict[str, float]]) -> None:
     scores = {
-        job: math.inf if score is None else float(score)
-        for job, score in line["scores"].items()
+        job: math.inf if score is None else float(score) for job, score in line["scores"].items()
     }
     if line["dry_run"]:
         found.setdefault(line["policy"], {}).update(scores)

@@ -45,7 +45,9 @@ def _forecast(scorer: str) -> Score:
         rows = [(job.submit, job.num_gpus, job.owner, job.start, job.end) for job in past]
         rows += [(job.submit, job.num_gpus, job.owner, job.start, LATER) for job in running]
         rows += [(job.submit, job.num_gpus, job.owner, LATER, LATER) for job in waiting]
-        order = sorted(range(len(rows)), key=lambda k: by_submission(jobs[k].submit, jobs[k].job_id))
+        order = sorted(
+            range(len(rows)), key=lambda k: by_submission(jobs[k].submit, jobs[k].job_id)
+        )
         first = rows[order[0]][0]
 
         def since(time: int) -> int:

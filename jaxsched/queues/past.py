@@ -83,7 +83,7 @@ def _read(path: Path) -> list[EndedJob]:
 
 
 def of_log(trace: Trace) -> list[EndedJob]:
-    """The jobs of a log whose starts are known, on the log's clock.
+    """The jobs of a log whose starts are known, on the log's clock, by the log's names of jobs.
 
     Raises:
       JaxschedError: the log's clock is not the scheduler's, or it has no starts.
@@ -95,16 +95,16 @@ def of_log(trace: Trace) -> list[EndedJob]:
             "such as sacct writes it"
         )
     rows = rows[known(trace, "start_time")[rows]]
-    names = {
-        name: trace[name][rows] if name in trace else np.full(len(rows), "")
-        for name in ("user", "group")
-    }
+    job_id, user, group = (
+        trace[name][rows] if name in trace else np.full(len(rows), "")
+        for name in ("job_id", "user", "group")
+    )
     start = trace["start_time"][rows]
     return [
-        EndedJob(f"log-{k}", int(submit), int(begun), int(begun + ran), int(np.ceil(gpus)),
-                 f"{user}/{group}")
-        for k, (submit, begun, ran, gpus, user, group) in enumerate(
-            zip(trace["submit_time"][rows], start, trace["duration"][rows],
-                trace["num_gpus"][rows], names["user"], names["group"], strict=True)
+        EndedJob(str(name) or f"log-{k}", int(submit), int(begun), int(begun + ran),
+                 int(np.ceil(gpus)), f"{who}/{of}")
+        for k, (name, submit, begun, ran, gpus, who, of) in enumerate(
+            zip(job_id, trace["submit_time"][rows], start, trace["duration"][rows],
+                trace["num_gpus"][rows], user, group, strict=True)
         )
     ]  # fmt: skip

@@ -49,7 +49,7 @@ def fake(tmp_path, monkeypatch):
 
 def test_from_the_shadow_to_the_queue_and_back(fake, tmp_path, capsys):
     shadow, live, restore = documented("jaxsched slurm")
-    (judge,) = (words for words in documented("jaxsched advise") if "--shadow" in words)
+    (judge,) = (words for words in documented("jaxsched advise") if "runs/slurm" in words)
     log, found = tmp_path / "sacct.txt", fake.priorities()
     log.write_text(sacct(later=False))
 

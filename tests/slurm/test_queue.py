@@ -105,5 +105,13 @@ def test_a_log_of_this_slurm():
     assert of_log(Trace(columns, clock="utc")) == [
         EndedJob("log-0", 10**9, 10**9 + 5, 10**9 + 65, 2, "anna/lab")
     ]
+    named = Trace(columns | {"job_id": ["7", "8"]}, clock="utc")
+    past = Past(earlier=of_log(named))
+    row = OLD | {
+        "job_state": "COMPLETED", "submit_time": 10**9, "start_time": 10**9 + 5,
+        "end_time": 10**9 + 65,
+    }  # fmt: skip
+    assert past.add(read_jobs({"jobs": [row]})) == 0  # the same job
+    assert past.add(read_jobs({"jobs": [row | {"job_id": 9}]})) == 1
     with pytest.raises(JaxschedError, match="on a clock of dates"):
         of_log(Trace(columns))

@@ -1,20 +1,25 @@
-"""Objects that are jobs, as one record: Kueue's ``Workload``.
+"""Objects that are jobs, as one record: Kueue's ``Workload`` and Volcano's ``Job``.
 
-Fields that are read are those of ``kueue.x-k8s.io`` v1beta1, v1beta2 and v1 alike. Sources: the
-API reference and the pages about workloads of Kueue's documentation.
+Fields that are read are those of ``kueue.x-k8s.io`` v1beta1, v1beta2 and v1 alike, and those of
+``batch.volcano.sh/v1alpha1``. Sources: the API references of both.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jaxsched.jobs.columns import describe_value
 from jaxsched.traces.readers.json_records import Fail, text_of
 from jaxsched.traces.readers.kubernetes.fields import mapping, moment, objects, whole
 from jaxsched.traces.readers.kubernetes.pods import Demand, demand_of, total
+from jaxsched.traces.trace import LARGEST
 
-WORKLOAD = "Workload"
+WORKLOAD, VOLCANO_JOB = "Workload", "Job"
+VOLCANO_GROUP = "batch.volcano.sh/"
 _ENDS = {"Succeeded": "completed", "Failed": "failed"}
+_VOLCANO_ENDS = {
+    "Completed": "completed", "Failed": "failed", "Aborted": "killed", "Terminated": "killed",
+}  # fmt: skip
 
 
 class JobObject(NamedTuple):
@@ -47,6 +52,24 @@ class JobObject(NamedTuple):
     priority: int
     limit_s: float
     active: bool
+
+
+def job_object(item: Mapping[str, Any], fail: Fail) -> JobObject | None:
+    """A job of either kind, told by its fields where a list does not say kinds; None: another.
+
+    Args:
+      item: the object.
+      fail: called with what is wrong.
+    """
+    kind, version = item.get("kind"), str(item.get("apiVersion", VOLCANO_GROUP))
+    spec = mapping(item, "spec", fail)
+    if kind == WORKLOAD or (kind is None and "podSets" in spec):
+        return workload(item, fail)
+    if version.startswith(VOLCANO_GROUP) and (
+        kind == VOLCANO_JOB or (kind is None and "tasks" in spec)
+    ):
+        return _volcano_job(item, fail)
+    return None
 
 
 def workload(item: Mapping[str, Any], fail: Fail) -> JobObject:
@@ -90,6 +113,37 @@ def workload(item: Mapping[str, Any], fail: Fail) -> JobObject:
     )
 
 
+def _volcano_job(item: Mapping[str, Any], fail: Fail) -> JobObject:
+    """A job of Volcano's, which starts when it first runs; how often it was tried is not read."""
+    metadata, spec, status = (mapping(item, name, fail) for name in ("metadata", "spec", "status"))
+    state = mapping(status, "state", fail)
+    phase = str(state.get("phase") or "Pending")
+    begun = [
+        moment(each, "lastTransitionTime", fail)
+        for each in objects(status, "conditions", fail)
+        if each.get("status") == "Running"
+    ]
+    called = _VOLCANO_ENDS.get(phase)
+    demands = [
+        demand_of(mapping(task, "template", fail), fail).times(
+            whole(task, "replicas", fail, default=0)
+        )
+        for task in objects(spec, "tasks", fail)
+    ]
+    return JobObject(
+        *_names(metadata, fail),
+        queue=text_of(spec, "queue", fail) or "default",
+        submit=moment(metadata, "creationTimestamp", fail),
+        start=min(begun, default=math.nan),
+        end=moment(state, "lastTransitionTime", fail) if called else math.nan,
+        status=called or ("pending" if phase == "Pending" else "running"),
+        demand=_sum(demands, fail),
+        priority=0,
+        limit_s=math.nan,
+        active=True,
+    )
+
+
 def _names(metadata: dict[str, Any], fail: Fail) -> tuple[str, str, str]:
     uid, namespace, name = (text_of(metadata, each, fail) for each in ("uid", "namespace", "name"))
     if not uid or not name:
@@ -110,4 +164,11 @@ def _demand(spec: Mapping[str, Any], status: Mapping[str, Any], fail: Fail) -> D
         admitted = counts.get(pods.get("name", "main"), -1)
         each = demand_of(mapping(pods, "template", fail), fail)
         demands.append(each.times(count if admitted < 0 else admitted))
-    return total(demands)
+    return _sum(demands, fail)
+
+
+def _sum(demands: Sequence[Demand], fail: Fail) -> Demand:
+    found = total(demands)
+    if max(found) > LARGEST:
+        fail(f"its pods ask for {max(found):g} in all; accepted: up to {LARGEST:g}")
+    return found
