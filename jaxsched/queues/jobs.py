@@ -36,6 +36,17 @@ class QueuedJob(NamedTuple):
     queue: str
 
 
+class EndedJob(NamedTuple):
+    """A job that ran; times in seconds of one clock."""
+
+    job_id: str
+    submit: int
+    start: int
+    end: int
+    num_gpus: int
+    owner: str
+
+
 class Priorities(NamedTuple):
     """What priorities a scheduler has.
 
@@ -85,6 +96,6 @@ class Adapter(Protocol):
         """
 
 
-def by_submission(submit: int, job_id: str) -> tuple[int, int, str]:
+def by_submission(job: QueuedJob | EndedJob) -> tuple[int, int, str]:
     """What sorts jobs by their submissions, equal ones by their numbers."""
-    return submit, len(job_id), job_id
+    return job.submit, len(job.job_id), job.job_id

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from jaxsched.errors import JaxschedError
-from jaxsched.queues.jobs import QueuedJob, by_submission
-from jaxsched.queues.past import EndedJob
+from jaxsched.queues.jobs import EndedJob, QueuedJob, by_submission
 from jaxsched.trace_replay.forecasts import LATER, Schedule, forecasts
 
 Scores = Sequence[float]
@@ -45,9 +44,7 @@ def _forecast(scorer: str) -> Score:
         rows = [(job.submit, job.num_gpus, job.owner, job.start, job.end) for job in past]
         rows += [(job.submit, job.num_gpus, job.owner, job.start, LATER) for job in running]
         rows += [(job.submit, job.num_gpus, job.owner, LATER, LATER) for job in waiting]
-        order = sorted(
-            range(len(rows)), key=lambda k: by_submission(jobs[k].submit, jobs[k].job_id)
-        )
+        order = sorted(range(len(rows)), key=lambda k: by_submission(jobs[k]))
         first = rows[order[0]][0]
 
         def since(time: int) -> int:
@@ -130,7 +127,7 @@ def ordered(
     def place(row: tuple[QueuedJob, float, int]) -> tuple[Any, ...]:
         job, score, rank = row
         aged = now - job.submit >= longest_wait_s
-        return -rank, not aged, 0.0 if aged else score, by_submission(job.submit, job.job_id)
+        return -rank, not aged, 0.0 if aged else score, by_submission(job)
 
     rows = zip(waiting, scores, ranks or [0] * len(waiting), strict=True)
     return [job for job, _, _ in sorted(rows, key=place)]

@@ -3,28 +3,16 @@
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
 from jaxsched.errors import JaxschedError
-from jaxsched.queues.jobs import QueuedJob
+from jaxsched.queues.jobs import EndedJob, QueuedJob
 from jaxsched.traces.trace import Trace, known
 from jaxsched.traces.usable import job_rows
 
 MOST = 20_000
 """Jobs that are kept: the last ones."""
-
-
-class EndedJob(NamedTuple):
-    """A job that ran; times in seconds of one clock."""
-
-    job_id: str
-    submit: int
-    start: int
-    end: int
-    num_gpus: int
-    owner: str
 
 
 class Past:

@@ -3,7 +3,8 @@
 import pytest
 
 from jaxsched.errors import JaxschedError
-from jaxsched.queues.past import EndedJob, Past, of_log
+from jaxsched.queues.jobs import EndedJob
+from jaxsched.queues.past import Past, of_log
 from jaxsched.slurm.queue import read_jobs
 from jaxsched.traces.trace import Trace
 from tests.slurm.fake import Fake
