@@ -154,6 +154,8 @@ def test_replies_that_are_none(document, words):
     [
         (("metadata",), [], "metadata is []; accepted: an object"),
         (("metadata", "uid"), 7, "uid is 7"),
+        (("metadata", "name"), "--server=there", "is no name of Kubernetes"),
+        (("metadata", "namespace"), "a b", "'a b' is no name of Kubernetes"),
         (("metadata", "creationTimestamp"), ..., "no creationTimestamp"),
         (("metadata", "creationTimestamp"), "yesterday", "accepted: a date such as"),
         (("metadata", "creationTimestamp"), "2026-10-01T00:00:00", "accepted: a date such as"),
@@ -175,6 +177,35 @@ def test_members_that_are_none_are_one_line(path, value, words):
         read_queues(objects.reply(objects.local_queue(), changed(*path, value=value)))
     said = str(caught.value)
     assert said.startswith("kubectl: item 1 (") and words in said and "\n" not in said
+
+
+JUNK = (None, True, -1, 1.5, 2**70, 10**400, float("nan"), float("inf"), "", "a", "\ud800",
+        "x" * 500,
+        [], {}, [1], [None], [{}], {"a": 1}, "9999-12-31T23:59:59-23:59")  # fmt: skip
+
+
+def places(value, before=()):
+    """Of all members, at any depth."""
+    members = value.items() if isinstance(value, dict) else enumerate(value)
+    for name, member in members:
+        yield (*before, name)
+        if isinstance(member, dict | list):
+            yield from places(member, (*before, name))
+
+
+def test_whatever_stands_anywhere_is_read_or_one_line():
+    item = objects.workload(1, 100, admitted=150, limit=7)
+    item["status"]["admission"] = {"podSetAssignments": [{"name": "main", "count": 1}]}
+    whole = objects.reply(item, objects.local_queue(), objects.cluster_queue())
+    refused = 0
+    for place in places(whole):
+        for value in JUNK:
+            try:
+                read_queues(changed(*place, value=value, item=whole)).jobs({})
+            except JaxschedError as error:
+                refused += 1
+                assert "\n" not in str(error) and len(str(error)) < 400
+    assert refused > 100
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ Fields that are read are those of ``kueue.x-k8s.io`` v1beta1, v1beta2 and v1 ali
 """
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ from jaxsched.traces.trace import LARGEST
 
 WORKLOAD, VOLCANO_JOB = "Workload", "Job"
 VOLCANO_GROUP = "batch.volcano.sh/"
+_NAME = re.compile(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?")
 _ENDS = {"Succeeded": "completed", "Failed": "failed"}
 _VOLCANO_ENDS = {
     "Completed": "completed", "Failed": "failed", "Aborted": "killed", "Terminated": "killed",
@@ -148,6 +150,9 @@ def _names(metadata: dict[str, Any], fail: Fail) -> tuple[str, str, str]:
     uid, namespace, name = (text_of(metadata, each, fail) for each in ("uid", "namespace", "name"))
     if not uid or not name:
         fail("metadata has no uid or no name; accepted: objects as Kubernetes' API gives them")
+    for each in (name, namespace or "default"):
+        if not _NAME.fullmatch(each):
+            fail(f"{describe_value(each)} is no name of Kubernetes; accepted: such as job-1.a")
     return uid, namespace, name
 
 
@@ -155,13 +160,13 @@ def _demand(spec: Mapping[str, Any], status: Mapping[str, Any], fail: Fail) -> D
     """Of all pods; of those that were admitted, where these are fewer."""
     admission = mapping(status, "admission", fail)
     counts = {
-        each.get("name"): whole(each, "count", fail, default=-1)
+        text_of(each, "name", fail): whole(each, "count", fail, default=-1)
         for each in objects(admission, "podSetAssignments", fail)
     }
     demands = []
     for pods in objects(spec, "podSets", fail):
         count = whole(pods, "count", fail, default=1)
-        admitted = counts.get(pods.get("name", "main"), -1)
+        admitted = counts.get(text_of(pods, "name", fail) or "main", -1)
         each = demand_of(mapping(pods, "template", fail), fail)
         demands.append(each.times(count if admitted < 0 else admitted))
     return _sum(demands, fail)
