@@ -183,7 +183,9 @@ class Control:
             raise JaxschedError(f"the pass took {took:.1f} s, longer than {settings.every_s:g} s")
         if not settings.dry_run:
             if harm := self.adapter.harm():
-                raise JaxschedError(f"{harm}; accepted: one that does not, or {argument('dry_run')}")
+                raise JaxschedError(
+                    f"{harm}; accepted: one that does not, or {argument('dry_run')}"
+                )
             chosen = self._set(chosen, before)
         done = Pass(
             waiting=len(waiting),
