@@ -44,15 +44,15 @@ class StepMetrics(NamedTuple):
     """What happened in one step; recorders gather it into records per job.
 
     Attributes:
-      time: int32, s, before the step: that of the decision if there was one.
+      time: int32, s, at the start of the step: when a due decision happens.
       decides: bool, a decision was due.
-      window: int32 ``[N]``, jobs (places in the episode) of the real positions, -1 in others.
+      window: int32 ``[N]``, jobs (indices in the episode) at real positions, -1 at others.
       order: int32 ``[N]``, positions in the order in which they were tried, real ones first.
       placed: bool ``[N]``, by position.
       failed: bool ``[N]``, by position.
       counts: int8 ``[N, M]``, instances placed on each machine, by position.
       running: int32 ``[R]``, jobs that ran after the decision, -1 in empty rows.
-      finish: int32 ``[R]``, when these finished in this step, -1 where they did not.
+      finish: int32 ``[R]``, their finish times (s) in this step, -1 for jobs still running.
     """
 
     time: Array
@@ -68,23 +68,23 @@ class StepMetrics(NamedTuple):
 
 @dataclass(frozen=True)
 class DAS(Rules, Environment):
-    """A cluster that runs gang jobs to completion, slowed down by spread and by neighbours.
+    """A cluster that runs gang jobs to completion, slower when spread out or sharing machines.
 
-    Observation: ``observation.Observation``; its ``real`` positions are the mask (position 0 is
-    true where there is none). Action: ``{"priority": [N], "affinity": [N, M]}``; positions that are
-    not real may hold anything, NaN counts as minus infinity. Terminates when every job has
+    Observation: ``observation.Observation``; its ``real`` positions are the mask (where no position
+    is real, position 0 is true). Action: ``{"priority": [N], "affinity": [N, M]}``; entries of
+    other positions are ignored, NaN counts as minus infinity. Terminates when every job has
     finished.
 
     Attributes:
       reward: "paper" or "dense" (``rules/reward.py``).
       events_per_step: K; 0: a step goes from one decision to the next. Otherwise a step takes a
-        decision if one is due, and then processes at most K events; where none is due the action
-        does not matter. Schedules and total rewards are the same ("paper" rewards come with the
+        decision if one is due, and then processes at most K events; where no decision is due, the
+        action is ignored. Schedules and total rewards are the same ("paper" rewards come with the
         last step before the next decision).
-      estimates: jobs are shown with what finished jobs of the same group and user took
-        (``rules/observation.py``); tables say who these are in the columns ``group`` and
-        ``user``. A variant.
-      numbers: jobs are shown with their place in the episode.
+      estimates: observations show run times estimated from finished jobs of the same group and
+        user (``rules/observation.py``), which the job tables' columns ``group`` and ``user``
+        name. A variant of ours.
+      numbers: observations show each job's index in the episode.
     """
 
     reward: Literal["paper", "dense"] = "paper"
@@ -103,7 +103,7 @@ class DAS(Rules, Environment):
 
     @property
     def job_names(self) -> tuple[str, ...]:
-        """Entries of a position in the observation."""
+        """Names of one position's entries in the observation."""
         return obs.JOB_NAMES + (obs.ESTIMATE_NAMES if self.estimates else ())
 
     def params(
@@ -146,7 +146,7 @@ class DAS(Rules, Environment):
         return params.max_jobs
 
     def max_steps(self, params: Params) -> int:
-        """Decisions (section 3.4), and steps in which events only pass."""
+        """Most decisions (section 3.4), plus steps without a decision."""
         jobs = params.max_jobs
         decisions = jobs if self.on_no_fit == "skip" else 3 * jobs
         if self.events_per_step == 0:
@@ -155,7 +155,7 @@ class DAS(Rules, Environment):
         return decisions + events
 
     def observation_spec(self, params: Params | None = None) -> Any:
-        """Specs of the parts of an observation; of a job's entries its age can be the largest."""
+        """Specs of an observation's parts; the bound of a job's entries is the largest age."""
         del params
         positions, machines = range(self.window), range(self.num_servers)
         largest_age = (NEVER + 1) / obs.DAY_S  # in float32 NEVER rounds up
@@ -177,8 +177,8 @@ class DAS(Rules, Environment):
     def action_spec(self, params: Params | None = None) -> dict[str, ArraySpec]:
         """Specs of the two agents' parts of an action.
 
-        Only the order of the numbers counts, so that nothing is lost within the bounds; numbers
-        outside mean what they say.
+        Only the order of the numbers counts, so the bounds exclude no decision; numbers outside
+        them are ordered alike.
         """
         del params
         positions, machines = range(self.window), range(self.num_servers)
@@ -225,7 +225,7 @@ class DAS(Rules, Environment):
     def reset(
         self, key: PRNGKey, params: Params, episode: Array | None = None
     ) -> tuple[State, TimeStep]:
-        """The idle cluster at the first submission of an episode, given or drawn."""
+        """The idle cluster at an episode's first submission; without ``episode``, one is drawn."""
         if episode is None:
             draw_key, key = jax.random.split(key)
             episode = jax.random.randint(draw_key, (), 0, self.num_episodes(params), jnp.int32)
@@ -306,11 +306,11 @@ class DAS(Rules, Environment):
         return resampled(key, params, state)
 
     def privileged_state(self, state: State, params: Params) -> Array:
-        """For critics in training, float32 ``[38]`` (``rules/observation.py``)."""
+        """What critics see in training, float32 ``[38]`` (``rules/observation.py``)."""
         return privileged_state(self, state, params)
 
     def _advance(self, state: State, params: Params) -> tuple[State, StepAccumulator]:
-        """Events up to the next decision or the end, or as many as a step takes."""
+        """Process events up to the next decision or the end, at most K (if K > 0)."""
         never = jnp.full(machines.num_rows(self), -1, jnp.int32)
         since = StepAccumulator(never, jnp.float32(0), jnp.float32(0))
 

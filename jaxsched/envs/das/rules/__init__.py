@@ -1,7 +1,7 @@
-"""The rules of DAS' cluster, and what all of them look up: job tables on the device.
+"""The rules of DAS' cluster; here the job tables on the device, which all rules read.
 
-A job is one packed row of integers, so that a single gather brings everything about it; an episode
-is a range of rows, which all episodes share.
+A job is one row of integers, so that a single gather reads all of it; an episode is a range of
+rows in one array, in which episodes may overlap.
 
 Axes: ``T`` jobs of all tables, ``E`` episodes, ``J`` jobs of the longest episode.
 """
@@ -21,14 +21,14 @@ from jaxsched.options import parameters
 from jaxsched.types import Array
 
 SUBMIT, INSTANCES, GPUS, CPUS, MEM, DURATION, LEAST_MACHINES, NUM_GPUS = range(8)
-"""Columns of a row: submission (s), instances, what each requests, run time at full speed (s),
-the least number of machines (``kmin``) and GPUs in all."""
+"""Columns of a row: submission (s), instances, GPUs, CPUs and GB of each instance, run time at full
+speed (s), the least number of machines (``kmin``), GPUs of all instances."""
 
 MAX_EPISODE_JOBS = 2**20 - 1
 MOST_IN_TWO = 2**15
-"""Sums of times over so many jobs are taken in two parts, over more in three."""
+"""Sums of times over at most this many jobs have two parts, over more jobs three."""
 PART_BITS = {2: 16, 3: 11}
-"""Of each part but the first, so that sums of parts fit in int32."""
+"""Bits of each part but the first, so that sums of parts fit in int32."""
 NEVER = 2**31 - 1
 """A time (s) after every event."""
 SCALARS: dict[str, float] = {
@@ -46,27 +46,27 @@ MAY_BE_ZERO = ("alpha", "price", "reward_scale", "reward_cap", "dense_scale")
 
 
 class Params(NamedTuple):
-    """What may change without recompiling.
+    """Parameters that may change without recompiling.
 
     Attributes:
       rows: int32 ``[T + 1, 8]``, one job each (see ``SUBMIT`` and so on), the last one empty.
       submitted_sum: int32 ``[T + 1, 2 or 3]``, sum of the submission times before each row, in
-        parts (``parts_of``); more than fits the first is lost, which differences do not show.
+        parts (``parts_of``); the first part may overflow, which cancels in differences.
       offset: int32 ``[E]``, first row of each episode.
       num_jobs: int32 ``[E]``.
-      first: int32 ``[E]``, submission time that is 0 in the episode.
-      places: int32 ``[J]``, 0 to J - 1; its length is the most jobs that an episode has.
+      first: int32 ``[E]``, submission time of the episode's first job; episodes count from it.
+      places: int32 ``[J]``, 0 to J - 1; its length J is static.
       alpha: penalty per GPU of a job that could not be placed.
       price: dollars per GPU-hour.
       reward_scale: numerator of a finished job's reward.
-      reward_cap: the most that a finished job gives.
+      reward_cap: largest reward of a finished job.
       jct_ref_min: float32 ``[E]``, minutes of completion time that cost ``dense_scale``.
-      fee_ref: float32 ``[E]``, dollars that cost ``dense_scale``.
+      fee_ref: float32 ``[E]``, dollars of fee that cost ``dense_scale``.
       dense_scale: scale of the dense reward.
-      owners: int32 ``[T + 1, 2]``, number of each job's group and user (``observation.py``); None
+      owners: int32 ``[T + 1, 2]``, index of each job's group and user (``observation.py``); None
         where the environment shows no estimates.
-      known: int32 ``[K]``, whatever: its length is how many groups and users are told apart; None
-        likewise.
+      known: int32 ``[K]``, zeros that are not read: its length K is static; None without
+        ``owners``.
     """
 
     rows: Array
@@ -155,7 +155,7 @@ def build_params(
 
 
 def with_room(params: Params, rows: int, jobs: int) -> Params:
-    """Parameters that play alike, of tables of so many jobs in all and episodes of so many."""
+    """The same episodes in arrays padded to ``rows`` jobs in all and ``jobs`` per episode."""
     behind = ((0, rows + 1 - params.rows.shape[0]), (0, 0))
     known = params.known
     if known is not None:
@@ -170,7 +170,7 @@ def with_room(params: Params, rows: int, jobs: int) -> Params:
 
 
 def _packed(table: JobTable, capacity: tuple[int, int, int], num_servers: int) -> np.ndarray:
-    """The table's rows, int64 ``[n, 8]``, if every job fits the empty cluster."""
+    """The table's rows, int64 ``[n, 8]``; a job too large for the empty cluster is refused."""
     validate(table, schema=GANG_JOBS, from_zero=False)
     columns = [table[column.name] for column in GANG_JOBS]
     submit, instances, *requests, duration = columns
@@ -224,9 +224,9 @@ def _check_horizon(rows: np.ndarray, offset: np.ndarray, counts: np.ndarray, slo
 
 
 def owners_of(tables: Sequence[JobTable]) -> Integers:
-    """Places of each job's group and user among what is told apart, int64 ``[T + 1, 2]``.
+    """Index of each job's group and user on the axis ``K``, int64 ``[T + 1, 2]``.
 
-    Without the columns ``group`` and ``user`` all jobs are of one.
+    Without the columns ``group`` and ``user``, all jobs have the same group and user.
     """
     found = []
     for table in tables:
@@ -241,7 +241,7 @@ def owners_of(tables: Sequence[JobTable]) -> Integers:
 def row_of(params: Params, episode: Array, job: Array) -> Array:
     """Rows of jobs ``job`` (int32 ``[...]``, from 0) of an episode, int32 ``[8, ...]``.
 
-    Submission times are those of the episode; that of a job that it does not have is ``NEVER``.
+    Submission times count from the episode's first; beyond its last job they are ``NEVER``.
     """
     count = pick(params.num_jobs, episode)
     there = job < count
@@ -266,7 +266,7 @@ def submit_time(params: Params, episode: Array, job: Array) -> Array:
 
 
 def submitted_by(params: Params, episode: Array, time: Array, known: Array) -> Array:
-    """How many jobs are submitted at ``time`` (s) or before, int32; at least ``known``."""
+    """Number of jobs submitted by ``time`` (s), int32; the search starts at ``known``."""
     return count_from(known, params.max_jobs, lambda job: submit_time(params, episode, job) <= time)
 
 
@@ -290,14 +290,14 @@ def waiting_of_arrivals(
 
 
 def parts_of(numbers: Any, number: int) -> Any:
-    """Whole numbers from 0 on in so many parts, the highest first, ``[..., 2 or 3]``."""
+    """Non-negative integers in ``number`` parts, the highest first, ``[..., 2 or 3]``."""
     xp, width = numbers.__array_namespace__(), PART_BITS[number]
     lower = [(numbers >> width * k) & (2**width - 1) for k in reversed(range(number - 1))]
     return xp.stack([numbers >> width * (number - 1), *lower], axis=-1)
 
 
 def carried(parts: Array) -> list[Array]:
-    """What is too much for a part added to the next higher one; of ``[..., 2 or 3]`` one by one."""
+    """Parts ``[..., 2 or 3]`` with each overflow carried to the next higher part; a list."""
     found, width = [parts[..., k] for k in range(parts.shape[-1])], PART_BITS[parts.shape[-1]]
     for k in reversed(range(1, len(found))):
         found[k - 1] += found[k] >> width

@@ -2,19 +2,19 @@
 
 Free resources change at finishes and decisions only. Between two finishes the window's jobs,
 pending or still to come, are therefore tested once: the next decision is at the first instant at
-which one that fits is pending, unless a job finishes before or at that instant. Arrivals take no
+which a pending job fits, unless a job finishes before or at that instant. Arrivals take no
 steps of their own. Times are whole seconds (int32).
 
 With ``first`` sampling the window holds the first N jobs that have not started, *pending or still
-to be submitted*: the pending ones come first, and nothing needs to be done when a job arrives.
-With ``random`` sampling it holds pending jobs only, drawn anew at every event.
+to be submitted*: the pending ones come first, and an arrival changes nothing in the window.
+With ``random`` sampling the window holds pending jobs only, drawn anew at every event.
 
 Axes: ``N`` positions, ``M`` machines, ``R`` rows of the running table, ``P`` = N ranks of a
 decision's order, ``V`` words of 32 jobs, ``J`` jobs of the longest episode.
 
 What a policy cannot know of an episode can be drawn anew (:func:`resampled`): later arrivals and
-all durations. Durations are hidden until a job finishes. That of a pending job is drawn from all
-jobs of the episode, that of a running one from those that would have kept it running until now;
+all durations. A duration is hidden until the job finishes. A pending job's is drawn from all
+durations of the episode, a running job's from those longer than it has run;
 where groups are known (``observation.py``), from jobs of the same group only.
 """
 
@@ -54,10 +54,10 @@ from jaxsched.types import Array, PRNGKey
 
 
 class Window(NamedTuple):
-    """Jobs of the window in table order, those that are not there last.
+    """Jobs of the window in table order, positions without a job last.
 
     Attributes:
-      job: int32 ``[N]``, place in the episode.
+      job: int32 ``[N]``, index in the episode.
       rows: int32 ``[8, N]``, their table rows; submission ``NEVER`` in positions without a job.
     """
 
@@ -71,15 +71,15 @@ class Window(NamedTuple):
 
     @property
     def demand(self) -> Demand:
-        """What the jobs ask for, leaves ``[N]``; nothing in positions without a job."""
+        """Requests of the jobs, leaves ``[N]``; zero in positions without a job."""
         return demand_of(self.rows)
 
 
 class Draws(NamedTuple):
-    """What random windows are drawn from.
+    """State of the draws of random windows.
 
     Attributes:
-      key: of the episode.
+      key: random key of the episode.
       events: int32, events so far.
       submitted: int32, jobs submitted so far.
       pending: uint32 ``[V]``, the set of pending jobs.
@@ -92,7 +92,7 @@ class Draws(NamedTuple):
 
 
 def demand_of(rows: Array) -> Demand:
-    """What table rows int32 ``[8, ...]`` ask for."""
+    """Requests of table rows int32 ``[8, ...]``."""
     instances, gpus, cpus, mem = (
         rows[column].astype(jnp.float32) for column in (INSTANCES, GPUS, CPUS, MEM)
     )
@@ -100,7 +100,7 @@ def demand_of(rows: Array) -> Demand:
 
 
 def window_of(params: Params, episode: Array, job: Array) -> Window:
-    """The window of these jobs (int32 ``[N]``); none where the number is beyond the last job's."""
+    """The window of these jobs (int32 ``[N]``); an index beyond the last job holds no job."""
     return Window(job, row_of(params, episode, job))
 
 
@@ -111,10 +111,10 @@ def refill(
 
     Args:
       params: the tables.
-      episode: which episode.
+      episode: index of the episode.
       window: before the decision.
       placed: bool ``[N]``, jobs that were placed.
-      entered: int32, jobs of the episode that were ever in the window.
+      entered: int32, number of jobs that have entered the window so far.
 
     Returns:
       The window, and ``entered`` afterwards.
@@ -147,8 +147,8 @@ def without(pending: Array, job: Array, leaves: Array) -> Array:
 def draw_window(params: Params, episode: Array, draws: Draws, size: int) -> Window:
     """``size`` of the pending jobs, uniformly without replacement, in table order.
 
-    Floyd's algorithm draws the ranks among the pending jobs; where there are not more than
-    ``size`` jobs, all are taken.
+    Floyd's algorithm draws the ranks among the pending jobs; of ``size`` jobs or fewer, all are
+    taken.
     """
     number = jnp.sum(bits.count(draws.pending), dtype=jnp.int32)
     share = jax.random.uniform(jax.random.fold_in(draws.key, draws.events), (size,), jnp.float32)
@@ -170,7 +170,7 @@ def draw_window(params: Params, episode: Array, draws: Draws, size: int) -> Wind
 
 
 def nth_pending(pending: Array, ranks: Array, missing: int) -> Array:
-    """The jobs of these ranks (int32 ``[N]``) in the set, ``missing`` where there are none."""
+    """The jobs of these ranks (int32 ``[N]``) in the set, ``missing`` beyond its last."""
     counts = bits.count(pending)
     until = jnp.cumsum(counts, dtype=jnp.int32)
     word = jnp.sum(until[None, :] <= ranks[:, None], axis=-1, dtype=jnp.int32)
@@ -186,7 +186,7 @@ class Rules(Cluster):
     """Static options of the rules.
 
     Attributes:
-      window: N, jobs that one decision can be about.
+      window: N, most jobs in one decision.
       on_no_fit: a job that does not fit is passed over ("skip") or ends the decision ("block").
       sampling: with more than N pending jobs the window holds the "first" or "random" ones.
       lazy: jobs start in an idle cluster only, one at a time (appendix A).
@@ -199,25 +199,25 @@ class Rules(Cluster):
 
 
 class State(NamedTuple):
-    """Everything the future depends on.
+    """The environment's state.
 
     Attributes:
       running: the running table.
-      used: uint32 ``[M]``, what it takes, packed (``Cluster.pack``).
-      window: jobs that decisions are about.
+      used: uint32 ``[M]``, resources in use, packed (``Cluster.pack``).
+      window: jobs that the next decision orders and places.
       time: int32, s.
       since: int32, time of the last change of speeds.
       due: bool, a decision happens now.
       held: bool, the last decision blocked: an event must pass before the next one.
-      entered: int32, jobs that were ever in the window (``first`` sampling).
-      submitted: int32, jobs submitted, as of the start of the last step that needed it.
+      entered: int32, jobs that have entered the window (``first`` sampling).
+      submitted: int32, jobs submitted when last counted, a lower bound.
       finished: int32, jobs finished.
-      gain: float32, what the paper's reward has added up since the last decision.
-      concerned: int32, jobs that it is about.
+      gain: float32, sum of the paper's reward since the last decision.
+      concerned: int32, jobs in that sum, by which it is divided.
       episode: int32.
-      draws: what random windows are drawn from; None with ``first`` sampling.
+      draws: state of the draws of random windows; None with ``first`` sampling.
       seen: run times of finished jobs by group and user (``observation.py``), float32 ``[K, 2]``;
-        None where nobody asks.
+        None without ``DAS.estimates``.
     """
 
     running: Running
@@ -238,16 +238,16 @@ class State(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """What a decision did.
+    """The outcome of a decision.
 
     Attributes:
-      order: int32 ``[P]``, positions in the order in which they are placed if they fit.
-      rank: int32 ``[N]``, that of each position in this order.
+      order: int32 ``[P]``, positions in the order in which they are tried.
+      rank: int32 ``[N]``, rank of each position in this order.
       rows: int32 ``[8, P]``, the jobs' table rows in that order.
-      counts: int8 ``[P, M]``, instances placed in that order, all 0 where none.
+      counts: int8 ``[P, M]``, instances placed, in that order; 0 for jobs not placed.
       placed: bool ``[N]``, by position.
-      failed: bool ``[N]``, by position: tried in vain.
-      failed_gpus: int32, GPUs that these ask for.
+      failed: bool ``[N]``, by position: tried, but did not fit.
+      failed_gpus: int32, GPUs that failed jobs request.
     """
 
     order: Array
@@ -264,8 +264,8 @@ class StepAccumulator(NamedTuple):
 
     Attributes:
       finish: int32 ``[R]``, when the row's job finished, -1 where it did not.
-      gpu_seconds: float32, allocated.
-      absent_seconds: float32, job-seconds for which jobs had finished.
+      gpu_seconds: float32, GPU-seconds allocated.
+      absent_seconds: float32, job-seconds from each finish to now.
     """
 
     finish: Array
@@ -284,7 +284,7 @@ def real_positions(state: State) -> Array:
 
 
 def still_pending(state: State, most: int) -> Array:
-    """Which of the submitted jobs have not started, bool ``[J + 1]``; of later ones anything."""
+    """Submitted jobs that have not started, bool ``[J + 1]``; undefined for jobs still to come."""
     places = jnp.arange(most + 1, dtype=jnp.int32)
     if state.draws is not None:
         return jnp.append(bits.to_flags(state.draws.pending)[:most], jnp.bool_(False))
@@ -293,7 +293,7 @@ def still_pending(state: State, most: int) -> Array:
 
 
 def decide(rules: Rules, state: State, priority: Array, affinity: Array) -> Decision:
-    """The decision of an action, nothing where none is due.
+    """The outcome of an action; no job is tried where no decision is due.
 
     Args:
       rules: static options.
@@ -357,7 +357,7 @@ def apply(rules: Rules, state: State, params: Params, decision: Decision) -> Sta
 
 
 def count_time(rules: Rules, state: State, since: StepAccumulator, time: Array) -> StepAccumulator:
-    """``since`` with the integrals taken on to ``time``."""
+    """``since`` with its integrals extended to ``time``."""
     elapsed = (time - state.time).astype(jnp.float32)
     gone = jnp.sum(since.finish >= 0, dtype=jnp.int32).astype(jnp.float32)
     allocated = jnp.sum(rules.amount(state.used, 0))
@@ -378,7 +378,7 @@ def look_ahead(
         arrived = submitted_by(params, state.episode, state.time, known)
         arrival = submit_time(params, state.episode, arrived)
         at = jnp.where(state.held, jnp.maximum(at, arrival), at)
-    # Held apart from what follows: compilers would do it job by job on the way to the least time.
+    # Kept apart from what follows: a compiler would fuse it, job by job, into the minimum below.
     fits = apply_if(
         ~state.due,
         lambda _, given: placement.can_place(*given),
@@ -390,7 +390,7 @@ def look_ahead(
         fits &= jnp.all(state.running.job < 0)
     decision = jnp.min(jnp.where(fits, at, NEVER))
     due = decision < jnp.min(state.running.end)
-    if rules.sampling == "random":  # the window is that of this instant
+    if rules.sampling == "random":  # the window is valid at this instant only
         due &= decision <= state.time
     time = jnp.where(due & ~state.due, decision, state.time)
     since = count_time(rules, state, since, time)
@@ -441,7 +441,7 @@ LATEST_DRAWN_S = 2**30 - 1
 
 
 def resampled(key: PRNGKey, params: Params, state: State) -> tuple[State, Params]:
-    """The state with other jobs to come and other durations, and its episode alone."""
+    """The state with arrivals and durations drawn anew, and parameters of its episode alone."""
     arrival_key, pending_key, running_key, window_key = jax.random.split(key, 4)
     episode, most = state.episode, params.max_jobs
     count = pick(params.num_jobs, episode)
@@ -486,7 +486,7 @@ def resampled(key: PRNGKey, params: Params, state: State) -> tuple[State, Params
 
 
 def _worked(state: State, own: Array) -> Array:
-    """How long running jobs would have run at full speed until now (s, ``[R]``)."""
+    """Work that running jobs have done, in seconds at full speed, ``[R]``."""
     running = state.running
     before = own[jnp.maximum(running.job, 0)]
     done = 100 * before - running.left + running.speed * (state.time - state.since)
@@ -494,13 +494,13 @@ def _worked(state: State, own: Array) -> Array:
 
 
 def _longer(key: PRNGKey, state: State, own: Array, durations: Array, count: Array) -> Array:
-    """A duration for each running job, of all that are longer than it has worked (s, ``[R]``).
+    """For each running job a duration drawn from those longer than its work so far (s, ``[R]``).
 
     Args:
       key: of the draw.
       state: the state.
       own: durations of the episode's jobs, ``[J + 1]``.
-      durations: the same in order.
+      durations: the same, sorted.
       count: jobs of the episode.
     """
     worked = _worked(state, own)
@@ -513,7 +513,7 @@ def _longer(key: PRNGKey, state: State, own: Array, durations: Array, count: Arr
 
 
 def _longer_of_group(key: PRNGKey, state: State, own: Array, group: Array, real: Array) -> Array:
-    """The same of jobs of the same group, int32 ``[R]``; ``group``, ``real`` are ``[J + 1]``."""
+    """``_longer`` among jobs of the same group, int32 ``[R]``; ``group``, ``real`` ``[J + 1]``."""
     job = jnp.maximum(state.running.job, 0)
     longer = own[None, :] > _worked(state, own)[:, None]
     fits = longer & (group[None, :] == group[job][:, None]) & real[None, :]
@@ -525,7 +525,7 @@ def _longer_of_group(key: PRNGKey, state: State, own: Array, group: Array, real:
 
 
 def _peers(key: PRNGKey, group: Array) -> Array:
-    """For each job one of its group, itself included, int32 ``[J + 1]``."""
+    """For each job a drawn job of its group, maybe itself, int32 ``[J + 1]``."""
     order = jnp.argsort(group, stable=True)
     first, last = (jnp.searchsorted(group[order], group, side=side) for side in ("left", "right"))
     share = jax.random.uniform(key, group.shape, jnp.float32)
@@ -533,7 +533,7 @@ def _peers(key: PRNGKey, group: Array) -> Array:
 
 
 def _redrawn_running(state: State, own: Array, after: Array) -> tuple[Running, Array]:
-    """The running table with other durations ``after`` (s, ``[R]``), and what these are then."""
+    """The running table with durations ``after`` (s, ``[R]``), and the durations of all rows."""
     running = state.running
     runs = running.job >= 0
     before = own[jnp.maximum(running.job, 0)]
@@ -548,7 +548,7 @@ def _redrawn_running(state: State, own: Array, after: Array) -> tuple[Running, A
 
 
 def sums_of(submit: Array, number: int) -> Array:
-    """``Params.submitted_sum`` of an episode's submission times, in so many parts."""
+    """``Params.submitted_sum`` of an episode's submission times, in ``number`` parts."""
     parts = jnp.cumsum(parts_of(submit, number), axis=0, dtype=jnp.int32)
     sums = jnp.stack(carried(parts), axis=-1)
     return jnp.concatenate([jnp.zeros_like(sums[:1]), sums[:-1]])

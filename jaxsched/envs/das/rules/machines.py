@@ -1,16 +1,16 @@
 """Machines of DAS and the jobs that run on them: contention, speeds, finishes.
 
-What the running jobs take of a machine (GPUs, CPUs, GB, and GPUs of jobs that talk over the
-network) is one word of 32 bits, a field each, so that one sum over jobs gives all four.
+The resources in use on a machine (GPUs, CPUs, GB, and GPUs of jobs that use the network) are four
+fields of one 32-bit word, so that one sum over jobs gives all four.
 
 The running table has one row for every job that can run at once (specification, sections 3.2 and
 3.3). Remaining work and finish times change only when speeds do, so they are kept as of the last
-change. Rows are the last axis: compilers vectorise over them and take the machines in turn. A table
+change. Rows are the last axis: compilers vectorise over them and loop over machines. A table
 of all running jobs on all machines grows with the square of the cluster; where there are many
-machines, who holds what is listed by machine (``Entries``): an instance takes at least one GPU, so
+machines, each lists its jobs (``Entries``): an instance takes at least one GPU, so
 a machine has no more jobs than GPUs.
 
-Axes: ``M`` machines, ``E`` entries of a machine, ``R`` rows of the running table, ``P`` places of a
+Axes: ``M`` machines, ``E`` entries of a machine, ``R`` rows of the running table, ``P`` ranks of a
 decision's order.
 """
 
@@ -55,7 +55,7 @@ class Cluster:
       bandwidth_per_server: Gbps of each machine.
       net_per_gpu: Gbps of a network-active GPU.
       spread_pct: slow-down (percent) per machine beyond the least number.
-      spread_cap: how many of these count.
+      spread_cap: most such machines that count.
       net_pct: slow-down (percent) per network-active GPU of other jobs on the machine.
       cpu_pct: slow-down (percent) where other jobs use all CPUs of the machine.
     """
@@ -94,7 +94,7 @@ class Cluster:
         return tuple(int(shift) for shift in np.cumsum([0, *widths]))
 
     def check(self) -> None:
-        """Refuse clusters whose numbers do not fit.
+        """Refuse clusters whose numbers are out of range.
 
         Raises:
           JaxschedError: a machine does not fit a word, or contention is out of range.
@@ -115,7 +115,7 @@ class Cluster:
             )
 
     def pack(self, gpus: Any, cpus: Any, mem: Any, network: Any) -> Array:
-        """Non-negative int32 amounts in one word, uint32 of their shape."""
+        """Pack non-negative int32 amounts into one word, uint32 of their shape."""
         word = jnp.uint32(0)
         for amount, shift in zip((gpus, cpus, mem, network), self.shifts, strict=False):
             word = word | (jnp.asarray(amount).astype(jnp.uint32) << np.uint32(shift))
@@ -128,7 +128,7 @@ class Cluster:
         return amount.astype(jnp.int32).astype(jnp.float32)
 
     def free(self, used: Array) -> tuple[Array, Array, Array]:
-        """Free GPUs, CPUs and GB, each float32 ``[M]``, where ``used`` (uint32 ``[M]``) is used."""
+        """Free GPUs, CPUs and GB, each float32 ``[M]``, given those in use (uint32 ``[M]``)."""
         gpus, cpus, mem = (
             limit - self.amount(used, index) for index, limit in enumerate(self.capacity)
         )
@@ -136,11 +136,11 @@ class Cluster:
 
 
 class Entries(NamedTuple):
-    """The entries; an empty one has row R and no instances.
+    """Jobs listed by machine; an empty entry has row R and no instances.
 
     Attributes:
-      row: int32 ``[M, E]``, of the running table.
-      instances: int8 ``[M, E]``, how many.
+      row: int32 ``[M, E]``, row of the running table.
+      instances: int8 ``[M, E]``, instances of that job.
     """
 
     row: Array
@@ -148,12 +148,12 @@ class Entries(NamedTuple):
 
     @classmethod
     def none(cls, cluster: Cluster, rows: int) -> "Entries":
-        """Empty machines."""
+        """Entries of idle machines."""
         shape = cluster.num_servers, cluster.gpus_per_server
         return cls(jnp.full(shape, rows, jnp.int32), jnp.zeros(shape, jnp.int8))
 
     def used(self, request: Array) -> Array:
-        """What is taken of each machine, packed, uint32 ``[M]``; ``request`` is uint32 ``[R]``."""
+        """Packed resources in use, uint32 ``[M]``; ``request`` is uint32 ``[R]``."""
         taken = self.instances.astype(jnp.uint32) * self.requests(request)
         return jnp.sum(taken, axis=-1, dtype=jnp.uint32)
 
@@ -174,12 +174,12 @@ class Entries(NamedTuple):
         )
 
     def joined_by(self, row: Array, counts: Array) -> "Entries":
-        """With jobs more, for which there is room.
+        """These entries plus placed jobs, for which there is room.
 
-        The k-th newcomer of a machine takes its k-th empty entry.
+        The k-th new job of a machine takes its k-th empty entry.
 
         Args:
-          row: int32 ``[P]``, of the running table; of those that are placed.
+          row: int32 ``[P]``, row of each placed job in the running table.
           counts: int8 ``[P, M]``, instances on each machine, all 0 where not placed.
         """
         comes = counts > 0
@@ -196,17 +196,17 @@ class Entries(NamedTuple):
 
 
 BYTES = 4  # of a word
-MOST_WRITTEN_OUT = 16  # machines; of more the entries are listed
+MOST_WRITTEN_OUT = 16  # machines in a dense table; more have ``Entries``
 
 
 class Running(NamedTuple):
     """The running table; an empty row has job -1, no instances and no end.
 
     Attributes:
-      alloc: int8 ``[M, R]``, instances on each machine; ``Entries`` of many machines.
-      job: int32 ``[R]``, place in the episode.
+      alloc: int8 ``[M, R]``, instances on each machine; ``Entries`` on large clusters.
+      job: int32 ``[R]``, index in the episode.
       request: uint32 ``[R]``, one instance's packed request (``cluster.Cluster.pack``).
-      base: int32 ``[R]``, contention (percent) without other jobs: 100 and the spread.
+      base: int32 ``[R]``, contention (percent) without other jobs: 100 plus that of its spread.
       num_gpus: int32 ``[R]``.
       submit: int32 ``[R]``, s.
       start: int32 ``[R]``, s.
@@ -255,7 +255,7 @@ def nobody_runs(cluster: Cluster) -> Running:
 
 
 def used_resources(running: Running) -> Array:
-    """What the running jobs take of each machine, packed, uint32 ``[M]``."""
+    """Packed resources in use on each machine, uint32 ``[M]``."""
     if isinstance(running.alloc, Entries):
         return running.alloc.used(running.request)
     taken = running.alloc.astype(jnp.uint32) * running.request
@@ -263,7 +263,7 @@ def used_resources(running: Running) -> Array:
 
 
 def contention(cluster: Cluster, running: Running, used: Array) -> Array:
-    """Percent on the worst machine of each running job, float32 ``[R]``; 0 in empty rows."""
+    """Contention (percent) of each running job on its worst machine, ``[R]``; 0 in empty rows."""
     if isinstance(running.alloc, Entries):
         request = running.alloc.requests(running.request)
         loss = losses(cluster, request, running.alloc.instances, used)
@@ -275,13 +275,13 @@ def contention(cluster: Cluster, running: Running, used: Array) -> Array:
 
 
 def losses(cluster: Cluster, request: Array, count: Array, used: Array) -> Array:
-    """Percent that other jobs cost ``count`` instances on each machine, float32 ``[M, ...]``.
+    """Slow-down (percent) by other jobs of a job on each machine, float32 ``[M, ...]``.
 
     Args:
       cluster: the cluster.
-      request: packed, of what broadcasts to ``count``.
-      count: int8 ``[M, ...]``.
-      used: packed, uint32 ``[M]``.
+      request: packed request of an instance, broadcasts to ``count``.
+      count: int8 ``[M, ...]``, instances of the job.
+      used: packed resources in use, uint32 ``[M]``.
     """
     count = count.astype(jnp.float32)
     gpus, cpus, network = (cluster.amount(request, k) for k in (0, 1, 3))
@@ -294,7 +294,7 @@ def losses(cluster: Cluster, request: Array, count: Array, used: Array) -> Array
 def set_speeds(
     cluster: Cluster, running: Running, since: Array, time: Array
 ) -> tuple[Running, Array]:
-    """Work off what was done since the last change of speeds, and set the speeds of now.
+    """Subtract the work done since the last change of speeds, and set the new speeds.
 
     Args:
       cluster: the cluster.
@@ -303,7 +303,7 @@ def set_speeds(
       time: int32, now.
 
     Returns:
-      The table, and what it takes of each machine (packed uint32 ``[M]``).
+      The table, and the resources in use (packed uint32 ``[M]``).
     """
     used = used_resources(running)
     worst = contention(cluster, running, used)
@@ -319,8 +319,8 @@ def set_speeds(
 def ceil_quotient(left: Array, whole_speed: Array, speed: Array) -> Array:
     """``ceil(left / speed)``, exact int32, for a speed given as int32 and as float32.
 
-    The float quotient of up to 2**31 is off by a few hundred at most; what it leaves is small
-    enough for a second one to be exact.
+    The float quotient of up to 2**31 is off by a few hundred at most; the remainder is small
+    enough for a second quotient to be exact.
     """
     about = (left.astype(jnp.float32) / speed).astype(jnp.int32)
     rest = left - about * whole_speed
@@ -374,7 +374,7 @@ def admit(
     packed = jnp.stack([*fields, *([] if listed else as_bytes(counts))])  # [6 + W, P]
 
     places = machines > 0
-    # Held apart from what follows: compilers would repeat it for every column of the table.
+    # Kept apart from what follows: compilers would repeat it for every column of the table.
     source = apply_if(
         jnp.any(places),
         lambda _, given: matched(*given),
@@ -383,7 +383,7 @@ def admit(
     )
     enters = source < job.shape[0]
     place = jnp.minimum(source, job.shape[0] - 1)
-    # And so is the table that is looked up: else each of its entries is found anew for every row.
+    # So is the table of new rows: else each of its entries is computed anew for every row.
     new = apply_if(
         jnp.any(places),
         lambda _, given: given[0].at[:, given[1]].get(mode="promise_in_bounds"),
@@ -415,20 +415,20 @@ def admit(
 
 
 def as_bytes(counts: Array) -> Array:
-    """Numbers of instances, four machines to a word, int32 ``[W, P]`` of int8 ``[P, M]``."""
+    """Instances of int8 ``[P, M]`` with four machines packed in a word, int32 ``[W, P]``."""
     padded = jnp.pad(counts.T, [(0, -counts.shape[-1] % BYTES), (0, 0)]).astype(jnp.int32)
     by_word = padded.reshape(-1, BYTES, counts.shape[0])
     return reduce(jnp.bitwise_or, [by_word[:, k] << (8 * k) for k in range(BYTES)])
 
 
 def from_bytes(words: Array, num_servers: int) -> Array:
-    """What ``as_bytes`` has packed, int8 ``[M, R]`` of int32 ``[W, R]``."""
+    """Unpack words of ``as_bytes``, int32 ``[W, R]``, to int8 ``[M, R]``."""
     parts = jnp.stack([(words >> (8 * k)) & 0xFF for k in range(BYTES)], axis=1)
     return parts.reshape(-1, words.shape[-1])[:num_servers].astype(jnp.int8)
 
 
 def matched(empty: Array, placed: Array) -> Array:
-    """For the k-th empty row the place of the k-th placed job, int32 ``[R]``; P for none.
+    """For the k-th empty row the rank of the k-th placed job, int32 ``[R]``; P for no job.
 
     Args:
       empty: bool ``[R]``, R a multiple of 32.
@@ -443,5 +443,5 @@ def matched(empty: Array, placed: Array) -> Array:
 
 
 def as_words(flags: Array) -> Array:
-    """The set of the places with a flag, of any number of them, uint32 ``[V]``."""
+    """The set of the indices whose flag is true, uint32 ``[V]``; any number of flags."""
     return bits.to_words(jnp.pad(flags, (0, -flags.shape[0] % bits.WORD)))

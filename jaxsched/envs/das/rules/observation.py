@@ -1,18 +1,18 @@
-"""What the two agents of DAS see, what that implies, and what critics may see in training.
+"""Observations of DAS' two agents, the numbers recovered from them, and critics' privileged state.
 
-Observations are those of the specification, section 4. With ``DAS.estimates`` they tell how long
-jobs of the same group and user took: a group is what a trace calls jobs that repeat one another
+Observations are those of the specification, section 4. With ``DAS.estimates`` they show how long
+jobs of the same group and user ran: a group is a set of jobs that repeat one another
 (the same script, submitted again); a user has several. A scheduler sees the run times of finished
-jobs, so it can estimate that of a waiting one: the mean logarithm over its group, drawn towards
-that of its user, which is drawn towards that of all jobs, by the weight of one job each (Weng et
+jobs, so it can estimate a waiting job's: the mean logarithm over its group, shrunk towards its
+user's mean, which is shrunk towards that of all jobs, by the weight of one job each (Weng et
 al., MLaaS in the Wild, NSDI 2022, section 5.2, predict durations from group and user).
 
-Critics may see all work that waits, runs and comes: run times are the true ones, which no policy
-sees; contention is left out.
+The privileged state covers waiting, running and later jobs, with their true run times, which no
+policy sees, and without contention.
 
 Axes: ``N`` positions of the window (the specification's slots), ``M`` machines, ``R`` running jobs,
-``J`` jobs of the longest episode, ``T`` jobs of all tables; ``K`` = 1 + groups + users, what is
-told apart (the first one: all jobs), or classes of work.
+``J`` jobs of the longest episode, ``T`` jobs of all tables; ``K`` = 1 + groups + users (the first
+entry: all jobs), in :func:`_by_class` classes of work.
 """
 
 from typing import NamedTuple
@@ -44,20 +44,20 @@ PRIOR_LOG2 = 10.75  # of a first job: 29 minutes, the workloads' median
 
 
 def nothing_seen(params: Params) -> Array:
-    """No job has finished, float32 ``[K, 2]``: how many did, and the sum of log2 of their runs."""
+    """Zeros, float32 ``[K, 2]``: number of finished jobs, sum of log2 of their run times."""
     assert params.known is not None
     return jnp.zeros((params.known.shape[0], 2), jnp.float32)
 
 
 def learnt(params: Params, episode: Array, running: Running, finish: Array, seen: Array) -> Array:
-    """``seen`` with the jobs that finished since the decision.
+    """``seen`` plus the jobs that finished since the decision.
 
     Args:
       params: the environment's.
       episode: int32.
       running: the running table right after the decision.
-      finish: int32 ``[R]``, when its jobs finished, -1 where they did not.
-      seen: before.
+      finish: int32 ``[R]``, finish times (s) of its jobs, -1 for jobs still running.
+      seen: ``State.seen`` before.
     """
     done = finish >= 0
     run = jnp.log2(jnp.maximum(finish - running.start, 1).astype(jnp.float32))
@@ -68,10 +68,10 @@ def learnt(params: Params, episode: Array, running: Running, finish: Array, seen
 
 
 def estimates(params: Params, episode: Array, job: Array, seen: Array) -> Array:
-    """What is shown of jobs ``[N]`` of an episode, float32 ``[N, 4]``: ``ESTIMATE_NAMES``.
+    """Estimates of jobs ``[N]`` of an episode, float32 ``[N, 4]``: ``ESTIMATE_NAMES``.
 
     The estimated log2 of the run time (s) from the group's finished jobs and from the user's, both
-    over ``LOG2_SCALE``; n / (n + 1) of how many finished in the group, and likewise of the user.
+    over ``LOG2_SCALE``; n / (n + 1) of the group's n finished jobs, and likewise of the user's.
     """
     group, user = _owners(params, episode, job)
     overall = (seen[0, 1] + PRIOR_LOG2) / (seen[0, 0] + 1.0)
@@ -83,7 +83,7 @@ def estimates(params: Params, episode: Array, job: Array, seen: Array) -> Array:
 
 
 def _owners(params: Params, episode: Array, job: Array) -> tuple[Array, Array]:
-    """Places of groups and users of jobs; 0 where there is no such job."""
+    """Indices of jobs' groups and users; 0 for a job that the episode does not have."""
     assert params.owners is not None
     count = params.num_jobs[episode]
     there = (job >= 0) & (job < count)
@@ -103,11 +103,11 @@ class Observation(NamedTuple):
 
     Attributes:
       jobs: float32 ``[N, 5]``, the entries of ``JOB_NAMES``; 0 in positions that are not real.
-        With ``DAS.estimates`` those of ``owners.ESTIMATE_NAMES`` follow.
+        With ``DAS.estimates``, those of ``ESTIMATE_NAMES`` follow.
       machines: float32 ``[M, 5]``, the entries of ``MACHINE_NAMES``, each a share.
       real: bool ``[N]``, positions that hold a pending job; none where no decision is due.
-      number: int32 ``[N]``, places of the jobs in the episode, so that a history can follow a job
-        from position to position; no feature. None without ``DAS.numbers``.
+      number: int32 ``[N]``, the jobs' indices in the episode, by which a history can follow a job
+        from position to position; no network input. None without ``DAS.numbers``.
     """
 
     jobs: Array
@@ -116,7 +116,7 @@ class Observation(NamedTuple):
     number: Array | None = None
 
     def narrowed(self, width: int) -> "Observation":
-        """Of the first positions alone; any batch axes."""
+        """The first ``width`` positions alone; any batch axes."""
         number = None if self.number is None else self.number[..., :width]
         return Observation(self.jobs[..., :width, :], self.machines, self.real[..., :width], number)
 
@@ -172,7 +172,7 @@ def observe(cluster: Cluster, state: State) -> Observation:
 
 
 class Recovered(NamedTuple):
-    """Whole numbers as float32; rows of dummy positions are zero, and nothing fits for them.
+    """Whole numbers as float32, zero in positions that are not real.
 
     Attributes:
       instances: ``[N]``, C.
@@ -197,9 +197,9 @@ class Recovered(NamedTuple):
 
 
 def recover(cluster: Cluster, observation: Observation) -> Recovered:
-    """What one observation implies (no batch axes; use ``vmap``): the scaling undone.
+    """Undo the scaling of one observation (no batch axes; use ``vmap``).
 
-    Entries are whole numbers divided by constants, so all of it is exact.
+    Entries are whole numbers divided by constants, so the result is exact.
     """
     real = observation.real
     jobs = jnp.where(real[:, None], observation.jobs, 0.0)
@@ -222,20 +222,20 @@ def recover(cluster: Cluster, observation: Observation) -> Recovered:
 
 HOUR_S = 3600.0
 CLASSES = 8
-"""Of work: below one GPU-hour, below two, four, ..., and any more."""
+"""Classes of work: below one GPU-hour, below two, four, ..., and all above."""
 WITHIN_S = np.array([0.5, 1, 2, 4, 8, 16]) * HOUR_S
-"""Times from now until which GPUs are freed and jobs come."""
+"""Horizons (s from now) for GPUs that become free and jobs that arrive."""
 JOBS = 64.0
 
 
 def privileged_state(cluster: Cluster, state: State, params: Params) -> Array:
-    """The rest of the state, float32 ``[2 * 8 + 4 + 3 * 6]``.
+    """Work that waits, runs and arrives, float32 ``[2 * 8 + 4 + 3 * 6]``.
 
-    Of waiting jobs, the window's and those behind it, by class of work (run time times GPUs): how
-    many (per 64), and their work in hours of the whole cluster. Mean time in hours that they would
-    take if the whole cluster worked on the least work first; the same of waiting and running jobs;
-    running jobs (per 64); share of the jobs still to come. And within 0.5, 1, 2, 4, 8 and 16 hours:
-    the share of the GPUs that running jobs free, jobs that come (per 64), and their work in hours
+    Waiting jobs, in the window and behind it, by class of work (run time times GPUs): their
+    number (per 64), and their work in hours of the whole cluster. Their mean completion time in
+    hours if the whole cluster did the least work first; the same for waiting and running jobs;
+    running jobs (per 64); share of jobs still to arrive. Within 0.5, 1, 2, 4, 8 and 16 hours: the
+    share of the GPUs that running jobs free, arriving jobs (per 64), and their work in hours
     of the cluster.
     """
     num_gpus = float(cluster.num_servers * cluster.gpus_per_server)
@@ -280,7 +280,7 @@ def privileged_state(cluster: Cluster, state: State, params: Params) -> Array:
 
 
 def _by_class(work: Array, counts: Array) -> Array:
-    """How many jobs and how much work (GPU-seconds) by class of work, float32 ``[2, K]``."""
+    """Number of jobs and their work (GPU-seconds) by class of work, float32 ``[2, K]``."""
     most = np.append(HOUR_S * 2.0 ** np.arange(CLASSES - 1), np.inf)
     least = np.append(0.0, most[:-1])
     belongs = counts & (work >= least[:, None]) & (work < most[:, None])
@@ -289,7 +289,7 @@ def _by_class(work: Array, counts: Array) -> Array:
 
 
 def _least_first(by_class: Array) -> Array:
-    """Mean GPU-seconds until a job is done, one after another, those of a class being alike."""
+    """Mean GPU-seconds until a job is done, least work first, jobs of a class being equal."""
     number, work = by_class
     before = jnp.cumsum(work) - work
     total = jnp.sum(number * before + work * (number + 1.0) / 2.0)

@@ -1,8 +1,8 @@
 """Ordering and placement of a decision (specification, section 3.4).
 
-Amounts are whole numbers in float32, exact below 2**20. On a GPU all jobs of many decisions are
-placed by one kernel: as a loop of XLA's, each job of an order is eight kernels, whatever it
-computes; there a block of environments goes through its jobs by itself.
+Amounts are whole numbers in float32, exact below 2**20. On a GPU one kernel places all jobs of
+many decisions; its blocks of environments loop over their jobs independently. An XLA loop would
+launch eight kernels for each job.
 
 Axes: ``B`` environments, ``N`` positions of the window, ``M`` machines, ``P`` = N ranks.
 """
@@ -21,13 +21,13 @@ from jaxsched.ops.ordered import LARGEST, ordered
 from jaxsched.types import Array
 
 MOST_MACHINES = 32
-"""Pairs of them are compared at once; with more, few environments fit into a block."""
+"""The kernel compares all pairs of machines; with more, few environments fit into a block."""
 PAIRS = 8192
-"""Of machines, in a block, all its environments together."""
+"""Pairs of machines in a block, over all its environments."""
 LARGEST_BLOCK = 128
 WARPS = 4
 OneJob = Callable[[Any, Any, Array], tuple[Array, Any]]
-"""``(free, demand, affinity) -> (counts, what is left)`` of one job of one environment."""
+"""``(free, demand, affinity) -> (counts, free afterwards)`` of one job of one environment."""
 
 
 def place_with_kernel(
@@ -36,11 +36,11 @@ def place_with_kernel(
     """Place the jobs of each environment one after the other.
 
     Args:
-      one_job: the rule.
-      free: of each machine, leaves float32 ``[B, M]``.
+      one_job: places one job.
+      free: free resources of each machine, leaves float32 ``[B, M]``.
       demand: of the jobs in order, leaves float32 ``[B, P]``.
       affinity: float32 ``[B, P, M]``.
-      interpret: run it without a GPU, slowly.
+      interpret: run the kernel without a GPU, slowly.
 
     Returns:
       Instances on each machine, int8 ``[B, P, M]``.
@@ -54,11 +54,11 @@ def place_with_kernel(
     rows = -(-batch // block) * block
 
     def filled(x: Array) -> Array:
-        """Up to whole blocks, by environments without jobs."""
+        """Pad to whole blocks with environments that have no jobs."""
         return jnp.pad(x, [(0, rows - batch)] + [(0, 0)] * (x.ndim - 1)) if rows > batch else x
 
     def by_machine(x: Array, value: float) -> Array:
-        """Machines that fill up have nothing free and come last."""
+        """Pad to ``width`` machines with ones that have nothing free and come last."""
         ends = [(0, 0)] * (x.ndim - 1) + [(0, width - machines)]
         return filled(jnp.pad(x, ends, constant_values=value) if width > machines else x)
 
@@ -95,30 +95,30 @@ def place_with_kernel(
 
 
 def on_a_gpu(one_job: OneJob, otherwise: Callable[..., Array], *given: Any) -> Array:
-    """``place_with_kernel`` where the program is for a GPU of NVIDIA's, else another function."""
+    """``place_with_kernel`` where the program is for an NVIDIA GPU, else ``otherwise``."""
     kernel = partial(place_with_kernel, one_job)
     found: Array = jax.lax.platform_dependent(*given, cuda=kernel, default=otherwise)
     return found
 
 
 def _power_of_two(number: int) -> int:
-    """The least one that is not below a number."""
+    """The least power of two that is at least ``number``."""
     return 1 << (number - 1).bit_length()
 
 
-HEAD = 4  # jobs of an order that all decisions of a batch try together
-CHUNK = 4  # jobs that a decision with more goes on with at a time
+HEAD = 4  # first jobs of the order, which all decisions of a batch place together
+CHUNK = 4  # jobs that a decision with more than HEAD places in one round
 HALF = 0.5  # of a unit
-FEW = 32  # terms that are added up one by one: compilers do that in one pass over the rest
+FEW = 32  # at most this many terms are added one by one, which compilers fuse
 MOST_COMPARED = 128  # positions or machines that are compared pair by pair; more are sorted
-TAIL_SHARE = 8  # of the batch, one part goes on at a time
+TAIL_SHARE = 8  # a round places chunks of one in TAIL_SHARE decisions of the batch
 
 Free = tuple[Array, Array, Array]
 """Free GPUs, CPUs and GB of each machine, float32 ``[M]``."""
 
 
 class Demand(NamedTuple):
-    """What jobs ask for, float32 ``[...]``; ``instances`` 0 or less stands for no job."""
+    """Requests of jobs, float32 ``[...]``; ``instances`` 0 or less stands for no job."""
 
     instances: Array
     gpus: Array
@@ -132,9 +132,9 @@ class Demand(NamedTuple):
 
 
 def fitting(free: Free, demand: Demand) -> Array:
-    """Instances that each machine can take, float32 ``[M, ...]``; zero requests do not count.
+    """Instances that fit on each machine, float32 ``[M, ...]``; zero requests do not count.
 
-    Half a unit on top keeps the floor of the rounded quotient exact.
+    Adding half a unit keeps the floor of the rounded quotient exact.
     """
     rooms = []
     for amount, request in zip(free, demand.requests, strict=True):
@@ -155,12 +155,12 @@ def can_place(free: Free, demand: Demand) -> Array:
 
 
 def inverse_of_request(request: Array) -> Array:
-    """What the free amount is to be multiplied by; zero requests do not count."""
+    """The factor from free amount to instances that fit; 1e6 for a zero request."""
     return jnp.where(request > 0, 1.0 / jnp.maximum(request, 1.0), 1e6)
 
 
 def _fitting_one(machine: Sequence[Array], inverses: Sequence[Array]) -> Array:
-    """Instances that one machine can take, of its amounts with half a unit on top."""
+    """Instances that fit on one machine; ``machine`` is its free amounts plus half a unit."""
     rooms = [amount * inverse for amount, inverse in zip(machine, inverses, strict=True)]
     return jnp.floor(reduce(jnp.minimum, rooms))
 
@@ -169,7 +169,7 @@ def place(free: Free, demand: Demand, affinity: Array) -> Array:
     """Put one job on the machines of the highest affinity, ties to the lower index.
 
     Args:
-      free: what the machines have left.
+      free: free resources of the machines.
       demand: of the job, scalars.
       affinity: float ``[M]``, without NaN.
 
@@ -184,7 +184,7 @@ def place(free: Free, demand: Demand, affinity: Array) -> Array:
 
 
 def fitting_earlier(fit: Array, affinity: Array) -> Array:
-    """Instances that the machines before each one can take, float32 ``[M]``."""
+    """Instances that fit on the machines preferred to each one, float32 ``[M]``."""
     if fit.shape[-1] > MOST_COMPARED:
         order = jnp.argsort(-ordered(affinity), stable=True)
         before = jnp.cumsum(jnp.pad(fit[order[:-1]], (1, 0)))
@@ -196,7 +196,7 @@ def fitting_earlier(fit: Array, affinity: Array) -> Array:
 
 
 def take(free: Free, demand: Demand, counts: Array) -> Free:
-    """What is left after ``counts`` (float32 ``[M]``) instances of a job."""
+    """Free resources after placing ``counts`` (float32 ``[M]``) instances of a job."""
     gpus, cpus, mem = (
         amount - counts * request for amount, request in zip(free, demand.requests, strict=True)
     )
@@ -212,11 +212,11 @@ def rank_of(priority: Array, member: Array) -> Array:
       priority: float ``[N]``.
       member: bool ``[N]``; the others come last, by position.
     """
-    key = apply_if(  # held apart from what follows: compilers would repeat it for every pair
+    key = apply_if(  # kept apart from what follows: compilers would repeat it for every pair
         jnp.any(member),
         lambda _, given: jnp.where(given[1], ordered(given[0]), -LARGEST),
         jnp.full(priority.shape, -LARGEST, jnp.int32),
-        (jax.lax.stop_gradient(priority), member),  # learners may differentiate what they rank by
+        (jax.lax.stop_gradient(priority), member),  # learners may differentiate priorities
     )
     if key.shape[0] > MOST_COMPARED:
         return inverse_of(jnp.argsort(-key, stable=True).astype(jnp.int32))
@@ -226,7 +226,7 @@ def rank_of(priority: Array, member: Array) -> Array:
 
 
 def inverse_of(rank: Array) -> Array:
-    """The position at each rank of the order, int32 ``[P]``, of the positions' ranks ``[N]``."""
+    """The position at each rank, int32 ``[P]``, from the positions' ranks ``[N]``."""
     index = jnp.arange(rank.shape[0], dtype=jnp.int32)
     if rank.shape[0] > MOST_COMPARED:
         return jnp.zeros_like(rank).at[rank].set(index, unique_indices=True)
@@ -235,13 +235,13 @@ def inverse_of(rank: Array) -> Array:
 
 
 def rows_in_turn(free: Free, demand: Demand, rank: Array, row: Callable[[Free], Array]) -> Array:
-    """Affinities by what is free when each job's turn comes, earlier jobs being placed by theirs.
+    """Affinities from the resources that are free when each job is placed, after earlier jobs.
 
     Args:
-      free: what the machines have.
+      free: free resources of the machines.
       demand: of the jobs, leaves ``[N]``.
-      rank: int32 ``[N]``, their places in the order.
-      row: affinities ``[M]`` of free resources.
+      rank: int32 ``[N]``, their ranks in the order.
+      row: maps free resources to affinities ``[M]``.
 
     Returns:
       float32 ``[N, M]``.
@@ -256,14 +256,14 @@ def rows_in_turn(free: Free, demand: Demand, rank: Array, row: Callable[[Free], 
 
 
 def place_in_order(free: Free, demand: Demand, affinity: Array, number: Array) -> Array:
-    """Place jobs one after the other on what the earlier ones leave.
+    """Place jobs one after the other on the resources that earlier jobs leave free.
 
-    In a batch nearly all decisions place a few jobs and some many: the first ``HEAD`` jobs are
-    placed in all of them at once, the rest only in those in which one of them still fits. Other
-    devices than a processor place all in turn: how many rounds are left only the device knows.
+    In a batch most decisions place a few jobs and some place many: the first ``HEAD`` jobs are
+    placed in all decisions at once, the rest only in those in which another job still fits. On
+    other devices than a CPU all jobs are placed in turn: the host does not know the rounds left.
 
     Args:
-      free: what the machines have.
+      free: free resources of the machines.
       demand: of the jobs in order, leaves ``[P]``.
       affinity: float ``[P, M]``, in the same order, without NaN.
       number: int32, how many jobs to try.
@@ -277,13 +277,13 @@ def place_in_order(free: Free, demand: Demand, affinity: Array, number: Array) -
 
 
 def _place_one(free: Free, demand: Demand, affinity: Array) -> tuple[Array, Free]:
-    """Instances of a job, float32 ``[M]``, and what is left."""
+    """Instances of a job, float32 ``[M]``, and free resources afterwards."""
     counts = place(free, demand, affinity)
     return counts, take(free, demand, counts)
 
 
 def _place_some(free: Free, demand: Demand, affinity: Array) -> tuple[Free, Array]:
-    """What is left, and instances int8 ``[P, M]``."""
+    """Free resources afterwards, and instances int8 ``[P, M]``."""
 
     def body(free: Free, job: tuple[Demand, Array]) -> tuple[Free, Array]:
         counts, free = _place_one(free, *job)
@@ -300,17 +300,17 @@ def _place_each(free: Free, demand: Demand, affinity: Array) -> Array:
 def _place_chunk(
     fits: Array, free: Free, demand: Demand, affinity: Array
 ) -> tuple[Free, Array, Array, Array]:
-    """The first ``CHUNK`` of the jobs that fit, placed.
+    """Place the first ``CHUNK`` of the jobs that fit.
 
     Args:
       fits: bool ``[P]``, jobs that are not placed and would fit.
-      free: what the machines have.
+      free: free resources of the machines.
       demand: leaves ``[P]``.
       affinity: float ``[P, M]``.
 
     Returns:
-      What is left, ``fits`` after that, the places of the chunk (int32 ``[CHUNK]``, P where there
-      are fewer), and its instances, int8 ``[CHUNK, M]``.
+      Free resources afterwards, ``fits`` then, the ranks of the chunk's jobs (int32 ``[CHUNK]``, P
+      for no job), and their instances, int8 ``[CHUNK, M]``.
     """
     size = fits.shape[0]
     turn = jnp.cumsum(fits, dtype=jnp.int32)
@@ -333,7 +333,7 @@ def _place_all(free: Free, demand: Demand, affinity: Array, number: Array) -> Ar
 def _place_batch(
     axis_size: int, in_batched: list, free: Free, demand: Demand, affinity: Array, number: Array
 ) -> tuple[Array, bool]:
-    """All decisions of a batch: their heads together, then those with more, some at a time."""
+    """All decisions of a batch: first ``HEAD`` jobs of each, then rounds of ``CHUNK`` jobs."""
 
     def batched(value: Array, is_batched: bool) -> Array:
         return value if is_batched else jnp.broadcast_to(value, (axis_size, *value.shape))
@@ -342,7 +342,7 @@ def _place_batch(
     free, demand, affinity, number = jax.tree.map(batched, inputs, tuple(in_batched))
     places = affinity.shape[1]
     group = -(-axis_size // TAIL_SHARE)
-    known = isinstance(axis_size, int)  # not so in exports, whose batches have any size
+    known = isinstance(axis_size, int)  # false in exports, whose batch size is symbolic
     if known and target.platform() == "gpu" and affinity.shape[-1] <= MOST_MACHINES:
         return on_a_gpu(_place_one, _place_each, free, demand, affinity), True
     if places <= HEAD or not known or group == axis_size or not target.on_cpu():
@@ -364,7 +364,7 @@ def _place_batch(
         lanes = jnp.searchsorted(turn, jnp.arange(1, group + 1, dtype=jnp.int32))
         theirs = jax.tree.map(lambda x: x.at[lanes].get(mode="clip"), (fits, free, *tail))
         left, now, at, counts = jax.vmap(_place_chunk)(*theirs)
-        # Where fewer wait, numbers of copies are out of range and dropped, as are places.
+        # With fewer decisions left than ``group``, surplus indices are out of range and dropped.
         fits = fits.at[lanes].set(now, mode="drop")
         free = jax.tree.map(lambda x, new: x.at[lanes].set(new, mode="drop"), free, left)
         return fits, free, placed.at[lanes[:, None], at].set(counts, mode="drop")

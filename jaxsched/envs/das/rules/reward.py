@@ -13,20 +13,20 @@ MINUTE_S = 60.0
 def paper_reward(
     params: Params, started: State, decision: Decision, after: State, since: StepAccumulator
 ) -> tuple[Array, State]:
-    """What finished jobs give and failed ones cost, per job concerned.
+    """Rewards of finished jobs minus penalties of failed ones, per finished or failed job.
 
-    It is due with the next decision, or at the end; a step that ends before adds to the sums that
-    the state keeps.
+    It is paid when the next decision is due, or at the end; a step that ends before adds to the
+    sums in the state.
 
     Args:
       params: the environment's.
       started: the state right after the decision.
       decision: the decision.
       after: the state at the end of the step.
-      since: what happened after the decision.
+      since: finishes after the decision.
 
     Returns:
-      The reward (float32) and ``after`` with its sums brought up to date.
+      The reward (float32) and ``after`` with updated sums.
     """
     running, done = started.running, since.finish >= 0
     hours = (since.finish - running.start).astype(jnp.float32) / HOUR_S
@@ -56,7 +56,7 @@ def dense_reward(
       num_jobs: int32, of the episode.
 
     Returns:
-      The reward, and the number of jobs submitted at the end of the step (int32).
+      The reward, and the number of jobs submitted by the end of the step (int32).
     """
     submitted = submitted_by(params, before.episode, after.time, before.submitted)
     elapsed = (after.time - before.time).astype(jnp.float32)
