@@ -1,17 +1,17 @@
-"""What a job of DAS is, and jobs by name: drawn from two workloads, and shipped.
+"""Jobs of DAS: their schema, two generators of workloads, and the shipped traces by name.
 
 A job is equal instances that start together (a gang) and run to their end. Tables of rigid jobs
-become tables of gangs, and the reverse (source: DAS; specification, section 11).
+are converted to gangs, and back (source: DAS; specification, section 11).
 
-The paper's workload: sessions of gang jobs of one shape, by day and night, with heavy-tailed run
+The paper's workload has sessions of gang jobs of one shape, by day and night, with heavy-tailed run
 times (statistics of a public cloud's trace; specification, section 11).
 
-The contended one has something to learn: who submits a job tells how long it takes. Users submit
+In the contended workload a job's group and user predict its run time. Users submit
 jobs of groups (recurring jobs, submitted again with the same shape), as on the public cluster of
 Weng et al., MLaaS in the Wild, NSDI 2022: there most tasks belong to groups that recur five times
 or more, and durations can be predicted from group and user. Arrivals are stationary, at a load that
-keeps jobs waiting; shapes, medians, spread and requests are those of the paper's workload but for
-jobs of more than 32 GPUs, which on the smallest cluster wait for half of it.
+keeps jobs waiting. Shapes, medians, spread and requests are those of the paper's workload, without
+jobs of more than 32 GPUs, which need over half of the smallest cluster.
 """
 
 import math
@@ -37,14 +37,14 @@ GANG_JOBS: Schema = (
     Column("mem_per_instance", 0, 2**14, "GB", "memory of each instance"),
     Column("duration", 1, MAX_DURATION_S, "s", "run time at full speed"),
 )
-"""Jobs of DAS; further systems of gang-scheduled jobs may share it."""
+"""Schema of DAS' jobs; further systems of gang-scheduled jobs may share it."""
 
 GROUP, USER = "group", "user"
-"""Columns that tables may have beside these: whose job it is, and which it repeats."""
+"""Optional columns of a table: the job's group of recurring jobs, and its user."""
 
 
 def as_rigid(table: JobTable) -> JobTable:
-    """Gang jobs by their number of GPUs alone (model 0); other tables as they are."""
+    """Gang jobs as rigid jobs of as many GPUs (model 0); other tables unchanged."""
     if table.schema != GANG_JOBS:
         return table
     columns = {
@@ -56,19 +56,19 @@ def as_rigid(table: JobTable) -> JobTable:
     return JobTable(columns, table.name, table.notes, RIGID_JOBS)
 
 
-MAX_GPUS = 64  # of the smallest cluster: the same table serves all
+MAX_GPUS = 64  # GPUs of the smallest cluster, so that a table fits all clusters
 GPUS_PER_SERVER, CPUS_PER_SERVER, GB_PER_SERVER = 8, 96, 384
 CPUS_PER_GPU, GB_PER_GPU = 6, 29
 MOST_RUN_S = 3 * 86400
 
 
 def gang_jobs(table: JobTable) -> JobTable:
-    """Gang jobs of a table of rigid ones.
+    """Convert a table of rigid jobs to gang jobs.
 
-    Instances, CPUs and memory are the trace's where it tells them (``jaxsched.traces.details``):
+    Instances, CPUs and memory are the trace's where it has them (``jaxsched.traces.details``):
     an instance's share of the job's GPUs, CPUs and memory, each rounded up. Else even rows become
     instances of one GPU, odd rows instances of up to eight; 6 CPUs and 29 GB for each GPU. Jobs of
-    more than 64 GPUs and instances of more than a server are capped, run times cut at three days.
+    more than 64 GPUs and instances larger than a server are capped, run times cut at three days.
     """
     asked = table["num_gpus"]
     gpus = np.minimum(asked, MAX_GPUS)
@@ -109,7 +109,7 @@ def gang_jobs(table: JobTable) -> JobTable:
 Floats = npt.NDArray[np.float64]
 
 LOADS = {"low": 0.5, "normal": 1.0, "high": 2.0}
-GPUS_AT_RATE_1 = 45.0  # asked for on average
+GPUS_AT_RATE_1 = 45.0  # requested on average
 DAY_S = 86400.0
 PEAK_HOUR = 15.0
 SESSION_RATE = 1.0 / (1250.0 * 5.0)  # sessions per second
@@ -134,9 +134,9 @@ BRANCH = 4  # of the seed's tree: draws of other generators are independent of t
 def gang_tables(
     seed: int, num_tables: int, *, num_jobs: int = 1000, rate: float = 1.0
 ) -> list[JobTable]:
-    """Tables of gang jobs, the first submitted at 0, sorted by submission.
+    """Tables of gang jobs, sorted by submission, the first job submitted at 0.
 
-    Table ``k`` of a seed has the same jobs however many are asked for and at every rate; the rate
+    Table ``k`` of a seed has the same jobs for any ``num_tables`` and ``rate``; the rate
     scales the time between them.
 
     Args:
@@ -203,21 +203,21 @@ def _sessions_by_day(draw: np.random.Generator, num_jobs: int) -> tuple[Floats, 
 def per_gpu(
     draw: np.random.Generator, choices: tuple[tuple[int, float], ...], size: int
 ) -> Integers:
-    """Drawn amounts of a resource per GPU."""
+    """Draw amounts of a resource per GPU, ``[size]``."""
     values = np.array([value for value, _ in choices])
     return values[pick(draw.random(size), [share for _, share in choices])]
 
 
 CONTENDED_BRANCH = 5  # of the seed's tree
-LOAD = 0.9  # GPU time asked for over that of the cluster
+LOAD = 0.9  # requested GPU time over that of the cluster
 MOST_GPUS = 32  # of a job
 MEAN_SESSION_GAP_S = 1250.0  # per job of a session, before times are scaled to the load
 NUM_USERS = 40
-ACTIVITY_POWER = 0.8  # of one over a user's rank: some submit much more than others
+ACTIVITY_POWER = 0.8  # exponent of 1 / (a user's rank): some submit much more than others
 NEW_GROUP = 0.5  # probability that a session is of a group that its user has not used before
 USER_SIGMA, GROUP_SIGMA, JOB_SIGMA = 0.9, 1.0, 0.5
-"""Of the logarithm of the run time: between users, between a user's groups, within a group. Their
-squares add up to about the 1.5 squared of the paper's workload."""
+"""Deviations of log run time between users, between a user's groups, and within a group. Their
+squares add up to about 1.5 squared, the variance in the paper's workload."""
 
 
 def contended_tables(
@@ -225,15 +225,15 @@ def contended_tables(
 ) -> list[JobTable]:
     """Tables of gang jobs with the columns ``group`` and ``user``, sorted by submission.
 
-    Table ``k`` of a seed has the same jobs however many are asked for, for every cluster and load:
-    these scale the time between them.
+    Table ``k`` of a seed has the same jobs for any ``num_tables``, cluster and load; cluster and
+    load scale the time between them.
 
     Args:
       seed: whole number from 0 on.
       num_tables: how many tables.
       num_jobs: jobs in each.
       num_gpus: GPUs of the cluster.
-      load: GPU time asked for over that of the cluster, from first to last submission.
+      load: requested GPU time over that of the cluster, from first to last submission.
 
     Raises:
       JaxschedError: a value is out of range.
@@ -294,7 +294,7 @@ def _stationary_sessions(draw: np.random.Generator, num_jobs: int) -> tuple[np.n
 
 
 def _submitters(draw: np.random.Generator, num_sessions: int) -> tuple[Integers, Integers]:
-    """User and group of each session; a user's known groups recur by how often they were used."""
+    """User and group of each session; a user's groups recur in proportion to their past use."""
     activity = [(1.0 + rank) ** -ACTIVITY_POWER for rank in range(NUM_USERS)]
     user = pick(draw.random(num_sessions), activity)
     fresh, which = draw.random(num_sessions) < NEW_GROUP, draw.random(num_sessions)
@@ -364,7 +364,7 @@ def _of_cluster(cluster: str) -> NamedTrace:
     def make(seed: int, num_traces: int, num_jobs: int) -> list[JobTable]:
         return contended_tables(seed, num_traces, num_jobs=num_jobs, num_gpus=num_gpus)
 
-    words = f"users and groups tell run times, load {LOAD:g} of {num_gpus} GPUs"
+    words = f"users and groups predict run times, load {LOAD:g} of {num_gpus} GPUs"
     return NamedTrace(f"das-contended{suffix}", f"DAS shapes, {words}", True, make)
 
 

@@ -1,4 +1,4 @@
-"""DAS as the rest of the library sees it."""
+"""The record that describes DAS to the library."""
 
 from dataclasses import replace
 from functools import partial
@@ -54,17 +54,17 @@ REFERENCES = {
         "requests, run times estimated from group and user",
     ),
     "scored": (
-        "rule found by search on contended traces; listens to the same estimates",
+        "rule found by search on contended traces; reads the same estimates",
         "requests, waits, run times estimated from group and user",
     ),
     "oracle": ("least GPU time first, durations being known", "true run times"),
     "random": ("uniformly random priorities and affinities", "nothing"),
 }
-"""What each rule does, and what it knows."""
+"""Name of a heuristic -> what it does, what it reads."""
 OPTIONS: dict[str, dict[str, Any]] = {"lazy": {"lazy": True}} | dict.fromkeys(
     ("shortest", "scored"), {"estimates": True}
 )
-"""Options of the environment of some."""
+"""Environment options that some of them need."""
 
 
 def _baseline(name: str, words: str, knows: str) -> Rule:
@@ -87,7 +87,7 @@ def _reference(name: str, words: str, knows: str) -> Rule:
 
 
 def _no_scores(env: DAS, kind: str) -> Network:
-    """There is no network with a score per action.
+    """Refuse: DAS has no network with a score per action.
 
     Raises:
       JaxschedError: always.
@@ -100,7 +100,7 @@ def _no_scores(env: DAS, kind: str) -> Network:
 
 
 def _shipped(env: DAS, name: str) -> Shipped | None:
-    """The linear rules that were found by search."""
+    """The shipped weights of ``linear`` or ``scored``."""
     if name == "linear":
         return Shipped(env, name, found_rule(env))
     if name == "scored":
@@ -110,7 +110,7 @@ def _shipped(env: DAS, name: str) -> Shipped | None:
 
 
 def _digest(recipe: Recipe | None = None) -> str:
-    """Of the linear rule that is the recipe's teacher, if any; of all of them."""
+    """Digest of the recipe's teacher if a linear rule, else ""; without recipe, of all rules."""
     if recipe is None:
         return rules_digest()
     if not any(stage.teacher == "linear" for stage in recipe.stages):
@@ -119,7 +119,7 @@ def _digest(recipe: Recipe | None = None) -> str:
 
 
 def _planning(env: DAS) -> DAS:
-    """With the dense reward, which charges time in the system and GPUs as they pass."""
+    """The environment with the dense reward, which charges time and GPUs at each step."""
     return replace(env, reward="dense")
 
 
@@ -130,7 +130,7 @@ def _score(played: Played) -> float:
 
 
 def _claims(env: DAS, summary: system.Summary, learned: str) -> list[dict[str, Any]]:
-    """Table 1 on one cluster."""
+    """Claims of Table 1 on one cluster."""
     return paper_rows(summary, learned, env.num_servers)
 
 

@@ -1,8 +1,8 @@
 """Heuristics of DAS (specification, section 9), and the meta-heuristics that search decisions.
 
-Those that look at free resources before each placement play the decision on a copy and return
-the affinities that they used (and, for Tetris, the order): the environment then does the same.
-MOSA and MALO search each decision by its surrogate.
+Heuristics that look at free resources before each placement simulate the decision and return
+the affinities that they used (and, for Tetris, the order), which the environment repeats.
+MOSA and MALO search each decision with a surrogate cost.
 
 Axes: ``N`` positions, ``M`` machines; free resources are in whole numbers.
 """
@@ -54,7 +54,7 @@ def baseline(name: str, env: DAS) -> Policy:
     """The policy of that name; ``lazy`` needs an environment with the option ``lazy``.
 
     Raises:
-      JaxschedError: unknown name, or a heuristic that this cluster has no exact form of.
+      JaxschedError: unknown name, or a heuristic whose scores overflow on this cluster.
     """
     if name not in NAMES:
         raise JaxschedError(f"das: unknown policy {name!r}; known are {', '.join(NAMES)}")
@@ -69,7 +69,7 @@ def baseline(name: str, env: DAS) -> Policy:
 
 @cache
 def _policy(name: str, env: DAS) -> Policy:
-    """The same object for the same heuristic and environment: programs are compiled once."""
+    """The policy, the same object at each call, so that its programs are compiled once."""
     if name == "tetris":
         decide: Callable[[State], Action] = partial(tetris, env)
     else:
@@ -92,8 +92,8 @@ def fifo(env: DAS, state: State) -> Array:
 def drf(env: DAS, state: State) -> Array:
     """Priorities by dominant share, ascending, float32 ``[N]``.
 
-    Shares are compared in units of one over the capacities' least common multiple: exact where
-    that times the machines is below 2**24.
+    Shares are in units of one over the capacities' least common multiple: exact where
+    that multiple times the machines is below 2**24.
     """
     demand = state.window.demand
     unit = lcm(*env.capacity)
@@ -119,7 +119,7 @@ PLACEMENTS: dict[str, Row] = {"firstfit": firstfit, "loadbalance": loadbalance}
 
 
 def in_order(env: DAS, order: Order, row: Row, state: State) -> Action:
-    """A fixed order, and affinities of what is free right before each placement."""
+    """A fixed order, and affinities from the resources free before each placement."""
     priority = order(env, state)
     rank = rank_of(priority, real_positions(state))
     affinity = rows_in_turn(env.free(state.used), _wanted(state), rank, row)
@@ -127,7 +127,7 @@ def in_order(env: DAS, order: Order, row: Row, state: State) -> Action:
 
 
 def tetris(env: DAS, state: State) -> Action:
-    """The job and machine whose requests and free resources align best, one job at a time.
+    """Repeatedly the job and machine whose requests and free resources align best.
 
     Scores are whole numbers; machines are compared by their ranks, which float32 holds exactly.
     """
@@ -173,7 +173,7 @@ def _by_whole_score(score: Array) -> Array:
 
 
 def _wanted(state: State) -> Demand:
-    """What the real positions ask for, leaves ``[N]``; nothing in others."""
+    """Requests of the real positions, leaves ``[N]``; zero in others."""
     demand = state.window.demand
     return demand._replace(instances=jnp.where(real_positions(state), demand.instances, 0.0))
 
@@ -188,7 +188,7 @@ def _check_tetris(cluster: Cluster) -> None:
 
 
 def surrogate(env: DAS, state: State, params: Params, action: Action) -> tuple[Array, Array, Array]:
-    """How good a decision looks without knowing durations (section 9).
+    """The cost of a decision that does not depend on durations (section 9).
 
     Args:
       env: the environment.
@@ -197,8 +197,8 @@ def surrogate(env: DAS, state: State, params: Params, action: Action) -> tuple[A
       action: the candidate.
 
     Returns:
-      f1, the GPUs that real jobs left unplaced ask for; f2, the GPUs of running jobs weighted with
-      their contention; the cost, both per GPU of the cluster. float32 scalars.
+      f1, the GPUs that unplaced jobs request; f2, the GPUs of running jobs weighted with
+      their contention; the cost (f1 + f2 per GPU of the cluster). float32 scalars.
     """
     decision = dynamics.decide(env, state, action["priority"], action["affinity"])
     after = dynamics.apply(env, state, params, decision)

@@ -1,14 +1,14 @@
-"""Rules of weighted features of what is observed, whose weights were found by search.
+"""Rules that weigh features of the observation, with weights found by search.
 
-``linear`` orders jobs and prefers machines; the weights of the order depend linearly on the load,
+``linear`` orders jobs and scores machines; the weights of the order depend linearly on the load,
 so that one rule can be first-come-first-served in quiet times and prefer small jobs in a backlog,
-or the reverse. ``linear_rules.json`` has those of three clusters and how each was found: most of
-them by search in parameter space (:mod:`jaxsched.algorithms.evolution`).
+or the reverse. ``linear_rules.json`` has weights for three clusters and how each was found: most
+of them by search in parameter space (:mod:`jaxsched.algorithms.evolution`).
 
-``scored`` is richer, for search over whole episodes from a rule that is known to be good. Weights
-of the order and of the placement depend on the load; there are features of what a start does to
-neighbours and to what is left and, where the environment shows them, of how long the job may take
-(``DAS.estimates``). It starts as the linear rule, or as ``shortest``: least estimated GPU time
+``scored`` has more features, for search over whole episodes from a good rule. Weights
+of the order and of the placement depend on the load; its features cover the effect of a start on
+jobs of the same machine, the resources left and, with ``DAS.estimates``, the estimated run time.
+The search starts from the linear rule, or from ``shortest``: least estimated GPU time
 first. ``scored_rules.json`` has the weights that were found.
 
 Axes: ``N`` positions, ``M`` machines.
@@ -83,11 +83,11 @@ class LinearParams(NamedTuple):
 
 StartOrder = Literal["fifo", "fewest_gpus"]
 SORTED_BY = {"fifo": "position", "fewest_gpus": "gpus"}
-"""The job feature that ascends in each order."""
+"""The job feature by which each order sorts, ascending."""
 
 
 def init_linear(key: PRNGKey, specs: Specs | None, order: StartOrder = "fifo") -> LinearParams:
-    """Jobs in a plain order on the machine with most free GPUs: where the search starts."""
+    """Initial weights of the search: a plain order, on the machine with most free GPUs."""
     del key, specs
     column = JOB_FEATURES.index(SORTED_BY[order])
     weights = jnp.zeros((len(LOADS), len(JOB_FEATURES)), jnp.float32).at[0, column].set(-1.0)
@@ -97,19 +97,19 @@ def init_linear(key: PRNGKey, specs: Specs | None, order: StartOrder = "fifo") -
 
 @cache
 def known_rules() -> dict[int, LinearParams]:
-    """The rules that were found, by number of machines (numpy arrays)."""
+    """The shipped linear rules, by number of machines (NumPy arrays)."""
     return {rule["num_servers"]: _weights(LinearParams, rule) for rule in _rules_of(LINEAR_FILE)}
 
 
 def _rules_of(file: str) -> list[dict[str, Any]]:
-    """The rules that a file beside this one lists."""
+    """The rules in a file of this folder."""
     found = resources.files("jaxsched.envs.das.heuristics") / file
     rules: list[dict[str, Any]] = json.loads(found.read_text(encoding="utf-8"))["rules"]
     return rules
 
 
 def _weights(kind: Callable[..., Any], rule: Mapping[str, Any]) -> Any:
-    """The weights that a file lists, NumPy arrays."""
+    """The weights of a rule in a file, NumPy arrays."""
     return kind(*(np.asarray(rule[part], np.float32) for part in ("order", "place")))
 
 
@@ -141,7 +141,7 @@ def rule_policy(env: DAS, decide: Decide, params: Any, name: str) -> Policy:
 
 
 def found_rule(env: DAS) -> LinearParams:
-    """The rule found for a cluster of about as many machines.
+    """The linear rule whose number of machines is nearest.
 
     Raises:
       JaxschedError: no rule is shipped.
@@ -165,7 +165,7 @@ def decide_linear(env: DAS, params: LinearParams, observation: Observation) -> d
 
 
 def load_features(env: DAS, seen: Recovered) -> list[Array]:
-    """One number each: constant, filled positions, GPUs asked for, GPUs in use."""
+    """The ``LOADS``, scalars: 1, share of filled positions, GPUs requested, share in use."""
     total = float(env.num_servers * env.gpus_per_server)
     queue = jnp.mean(seen.real, dtype=jnp.float32)
     asked = jnp.tanh(jnp.sum(seen.num_gpus) / (4.0 * total))
@@ -173,7 +173,7 @@ def load_features(env: DAS, seen: Recovered) -> list[Array]:
 
 
 def job_features(env: DAS, seen: Recovered) -> list[Array]:
-    """``[N]`` each, about the unit interval."""
+    """The ``JOB_FEATURES``, ``[N]`` each, about 0 to 1."""
     num_positions = seen.real.shape[0]
     gpus, each = seen.num_gpus, jnp.maximum(seen.requests[:, 0], 1.0)
     return [
@@ -189,7 +189,7 @@ def job_features(env: DAS, seen: Recovered) -> list[Array]:
 
 
 def place_features(env: DAS, seen: Recovered, free_net: Array) -> list[Array]:
-    """``[N, M]`` each, about the unit interval."""
+    """The ``PLACE_FEATURES``, ``[N, M]`` each, about 0 to 1."""
     taken = jnp.minimum(seen.fit, seen.instances[:, None])
     left = seen.free[None] - taken[..., None] * seen.requests[:, None]
     shape = seen.fit.shape
@@ -206,7 +206,7 @@ def place_features(env: DAS, seen: Recovered, free_net: Array) -> list[Array]:
 
 
 def _machines_needed(seen: Recovered) -> Array:
-    """Fewest machines that could hold the job now, ``[N]``: fullest fits first."""
+    """Fewest machines that could hold the job now, ``[N]``: largest fits first."""
     ahead = seen.fit[:, None, :] > seen.fit[:, :, None]
     tied = (seen.fit[:, None, :] == seen.fit[:, :, None]) & jnp.tri(
         seen.fit.shape[1], k=-1, dtype=bool
@@ -219,12 +219,12 @@ OWN_JOB_FEATURES = ("share_of_free", "tightest", "machines", "log2_gpus_squared"
 OWN_PLACE_FEATURES = ("fills", "neighbours", "network", "mem_left", "free_gpus_squared")
 PLACE_LOADS = ("always", "busy")
 ORDER_SCALE, PLACE_SCALE = 4.0, 2.0
-"""Factors on the linear rule's weights, which change no decision: noise of search then disturbs
-small differences between jobs less."""
+"""Factors on the linear rule's weights, which change no decision: the noise of the search then
+reorders fewer jobs."""
 
 GPUS_POWER = 1.5
-"""Of the GPUs in ``shortest``, the estimated run time having power 1: chosen on drawn episodes."""
-RUN_SPREAD = 4.0  # of log2 of run times
+"""Exponent of the GPUs in ``shortest`` (the run time's is 1), chosen on synthetic episodes."""
+RUN_SPREAD = 4.0  # divides log2 of run times
 RUN_WEIGHT = -4.0
 SCORED_FILE = "scored_rules.json"
 Beginning = Literal["linear", "shortest"]
@@ -238,7 +238,7 @@ class ScoredParams(NamedTuple):
 
 
 def job_feature_names(env: DAS) -> tuple[str, ...]:
-    """What the order's columns weigh."""
+    """Names of the columns of ``ScoredParams.order``."""
     return (
         *JOB_FEATURES,
         *OWN_JOB_FEATURES,
@@ -247,7 +247,7 @@ def job_feature_names(env: DAS) -> tuple[str, ...]:
 
 
 def start_at(env: DAS, rule: LinearParams) -> ScoredParams:
-    """The weights that decide as a linear rule does."""
+    """The ``scored`` weights that decide as a linear rule does."""
     order = np.zeros((len(LOADS), len(job_feature_names(env))), np.float32)
     order[:, : len(JOB_FEATURES)] = ORDER_SCALE * np.asarray(rule.order)
     columns = len(PLACE_FEATURES) + len(OWN_PLACE_FEATURES)
@@ -257,30 +257,30 @@ def start_at(env: DAS, rule: LinearParams) -> ScoredParams:
 
 
 def shortest(env: DAS) -> ScoredParams:
-    """Least estimated GPU time first, placed as by the linear rule that suits a busy cluster.
+    """Least estimated GPU time first, placed by a linear rule that suits a busy cluster.
 
     Raises:
       JaxschedError: the environment shows no estimates.
     """
     if not env.estimates:
         raise JaxschedError("das: shortest reads estimates of run times; set env.estimates")
-    size = 8 if env.num_servers < 16 else 16  # that of 32 machines spreads jobs, for quiet times
+    size = 8 if env.num_servers < 16 else 16  # the rule of 32 machines suits a quiet cluster
     begun, names = start_at(env, known_rules()[size]), job_feature_names(env)
     order = np.zeros(begun.order.shape, np.float32)
     order[0, names.index("run")] = RUN_WEIGHT
-    log2_gpus = LOG2_MOST_GPUS / RUN_SPREAD  # of a feature's unit over that of the other
+    log2_gpus = LOG2_MOST_GPUS / RUN_SPREAD  # ratio of the two features' units
     order[0, names.index("log2_gpus")] = RUN_WEIGHT * log2_gpus * GPUS_POWER
     return ScoredParams(jnp.asarray(order), begun.place)
 
 
 def beginning(env: DAS, begins: Beginning) -> ScoredParams:
-    """Where a search starts."""
+    """Initial weights of a search."""
     return shortest(env) if begins == "shortest" else start_at(env, found_rule(env))
 
 
 @cache
 def known_scored() -> dict[tuple[bool, int], ScoredParams]:
-    """What was found, by whether it reads estimates and number of machines (numpy arrays)."""
+    """The shipped ``scored`` weights, by ``estimates`` and number of machines (NumPy arrays)."""
     return {
         (rule["estimates"], rule["num_servers"]): _weights(ScoredParams, rule)
         for rule in _rules_of(SCORED_FILE)
@@ -288,7 +288,7 @@ def known_scored() -> dict[tuple[bool, int], ScoredParams]:
 
 
 def found_scored(env: DAS) -> ScoredParams:
-    """The weights found for a cluster of about as many machines.
+    """The ``scored`` weights whose number of machines is nearest.
 
     Raises:
       JaxschedError: none are shipped.
@@ -308,9 +308,9 @@ def scored_policy(env: DAS, params: ScoredParams | None = None, name: str = "sco
 
 
 def oracle_policy(env: DAS) -> Policy:
-    """Least GPU time first, durations being known; placed as ``shortest``, or as ``linear``.
+    """Least true GPU time first; placed as ``shortest``, or as ``linear``.
 
-    What an order could gain at most, about: no policy can know durations.
+    About the most that an order can gain: no real policy knows durations.
     """
     rule = shortest(env) if env.estimates else start_at(env, found_rule(env))
 
@@ -345,19 +345,19 @@ def decide_scored(env: DAS, params: ScoredParams, observation: Observation) -> d
 
 
 def _estimates(observation: Observation) -> list[Array]:
-    """``[N]`` each, in the order of ``ESTIMATE_NAMES``, run times about from -1 to 1."""
+    """The ``ESTIMATE_NAMES``, ``[N]`` each, run times scaled to about -1 to 1."""
     run, user_run, *evidence = observation.jobs[:, len(JOB_NAMES) :].T
     runs = [(x * LOG2_SCALE - PRIOR_LOG2) / RUN_SPREAD for x in (run, user_run)]
     return [*runs, *evidence]
 
 
 def _split_weights(features: list[Array], loads: Array, order: Any) -> list[Array]:
-    """Weights of the linear rule's features at this load, and of the others."""
+    """Weights at this load: of the linear rule's features, of the others."""
     return [loads @ part for part in jnp.split(order, [len(features)], axis=-1)]
 
 
 def _weighted(features: list[Array], more: list[Array], weights: list[Array]) -> Array:
-    """Sum of features by weights, those of the linear rule first, as there."""
+    """Weighted sum, the linear rule's features first, to round as that rule does."""
     total = jnp.stack(features, axis=-1) @ weights[0]
     for index, feature in enumerate(more):
         total += weights[1][index] * feature
@@ -365,7 +365,7 @@ def _weighted(features: list[Array], more: list[Array], weights: list[Array]) ->
 
 
 def _more_job_features(env: DAS, seen: Recovered) -> list[Array]:
-    """``[N]`` each, about the unit interval; in the order of ``OWN_JOB_FEATURES``."""
+    """The ``OWN_JOB_FEATURES``, ``[N]`` each, about 0 to 1."""
     gpus, free = seen.num_gpus, seen.free[:, 0]
     holds = seen.fit >= seen.instances[:, None]
     left = jnp.where(holds, free[None, :] - gpus[:, None], env.gpus_per_server)
@@ -380,7 +380,7 @@ def _more_job_features(env: DAS, seen: Recovered) -> list[Array]:
 
 
 def _more_place_features(env: DAS, seen: Recovered, free_net: Array) -> list[Array]:
-    """``[N, M]`` each, about the unit interval; in the order of ``OWN_PLACE_FEATURES``."""
+    """The ``OWN_PLACE_FEATURES``, ``[N, M]`` each, about 0 to 1."""
     taken = jnp.minimum(seen.fit, seen.instances[:, None])
     left = seen.free[None] - taken[..., None] * seen.requests[:, None]
     share = seen.free[:, 0] / env.gpus_per_server
@@ -396,7 +396,7 @@ def _more_place_features(env: DAS, seen: Recovered, free_net: Array) -> list[Arr
 
 
 def policy_named(name: str, env: DAS) -> Policy:
-    """A heuristic; ``linear``, ``shortest``, ``scored`` or ``oracle`` with the weights shipped.
+    """A heuristic by name; ``linear``, ``shortest``, ``scored``, ``oracle`` with shipped weights.
 
     Raises:
       JaxschedError: no such heuristic, or none for this environment.

@@ -1,17 +1,16 @@
-"""The networks of DAS (specification, sections 10.1-10.4), and the words that name them.
+"""The networks of DAS (specification, sections 10.1-10.4), and the strings that name them.
 
-:class:`Trunk` turns one decision's observation into an :class:`Embedding`: trunk, message, ordering
-and placement; :func:`outlook_of` makes of it what follows from that decision alone, the features of
-the walk process included. What several decisions share is built from that in ``agents.py``.
-Networks may be shown features that the observation implies, so that they need not find them
-themselves: an extra of ours (off by default), since an order that adapts to load needs to see it.
+:class:`Trunk` maps one decision's observation to an :class:`Embedding`: trunk, message, ordering
+and placement; :func:`outlook_of` computes from it all that depends on that decision alone, with the
+features of the walk process. ``agents.py`` combines several decisions. Networks may also read
+features derived from the observation: an extra of ours (off by default), so that an order can adapt
+to the load.
 
-On a processor decisions are taken by the positions they use (:mod:`jaxsched.ops.by_width`); on
-other devices that is done for networks with a walk process alone, whose positions cost most: how
-many decisions have which width only the device knows, and each round of a loop over them asks the
-host.
+On a CPU, decisions are grouped by the positions they use (:mod:`jaxsched.ops.by_width`); on
+other devices only for networks with a walk process, whose positions cost most: the device alone
+knows the groups' sizes, so each round of the loop over groups synchronises with the host.
 
-A word says which network a learned policy has, and with what options: ``das``, ``dl2``,
+A string, the *kind*, names a learned policy's network and its options: ``das``, ``dl2``,
 ``rifling``, ``linear`` and ``scored``; options of DAS' networks that are not the paper's follow, as
 in ``das:variant=DA+MC,heads=8``.
 
@@ -73,9 +72,9 @@ def derived_features(env: DAS, observation: Observation) -> Derived:
 
 
 def load_features(env: DAS, known: Recovered) -> Array:
-    """How much waits and how full the cluster is, float32 ``[6]``.
+    """The load of queue and cluster, float32 ``[6]``.
 
-    Share of positions in use; GPUs asked for and log2 of one more, relative to the cluster's; mean
+    Share of positions in use; requested GPUs, and log2 of one more, relative to the cluster's; mean
     wait (log); share of GPUs free; most free GPUs on a machine.
     """
     total = env.num_servers * env.gpus_per_server
@@ -150,7 +149,7 @@ STD_FLOOR = 1e-3
 SIGMA_FLOOR = 0.05
 BETA_MOST = 2.0
 FLOAT = jnp.float32  # of all weights
-SMALL = nn.initializers.normal(0.01)  # of the heads: actions of a new policy are near 0
+SMALL = nn.initializers.normal(0.01)  # for the heads: actions of a new policy are near 0
 
 
 @dataclass(frozen=True)
@@ -159,17 +158,17 @@ class DASNetwork:
 
     Attributes:
       variant: DAS; DA has neither messages (MC) nor the walk process (RWGP).
-      width: e.
-      heads: h, of the attention between positions.
-      history: tau, earlier decisions that the walk process looks at.
-      walk_length: L, of the longest walks.
+      width: e, size of embeddings.
+      heads: h, heads of the attention between positions.
+      history: tau, earlier decisions that the walk process conditions on.
+      walk_length: L, length of the longest walks.
       mean: prior mean of the walk process.
       product: how embeddings of a job and a machine are combined (section 10.3).
       kernel: of the walk process, per machine (node) or per graph.
       basis: features that express the kernel; centred ones are half as many.
-      follows: what the walk process remembers of a position: what was done at the same position,
-        as the specification has it, or what was done with the job that is there now.
-      extra_features: show jobs and machines what the raw observation implies (``Derived``).
+      follows: past actions that a position's walk process conditions on: those at the same
+        position, as in the specification, or those on the job that is there now.
+      extra_features: add features derived from the observation (``Derived``).
       initial_std: of a new policy's priorities and, without the walk process, affinities, whose
         means are within -1 and 1.
     """
@@ -206,18 +205,18 @@ class DASNetwork:
         return self.variant in ("DA+MC", "DAS")
 
     def check(self, env: DAS) -> None:
-        """Refuse an environment that does not show what is asked for."""
+        """Refuse an environment that does not show the jobs' numbers, if needed."""
         if self.remembers and self.follows == "job" and not env.numbers:
             raise JaxschedError("das: a history that follows jobs needs env.numbers")
 
     @property
     def remembers(self) -> bool:
-        """Whether placement is a walk process (RWGP), which needs the history."""
+        """Whether placement is a walk process (RWGP), which needs a history."""
         return self.variant in ("DA+RWGP", "DAS")
 
 
 class Embedding(NamedTuple):
-    """What one decision's observation says.
+    """The trunk's outputs for one decision.
 
     Attributes:
       jobs: ``[..., N, e]``.
@@ -249,9 +248,9 @@ class Trunk(nn.Module):
 
     Attributes:
       env: for the sizes that derived features are relative to.
-      options: see there.
-      precision: what layers multiply in while learning. With ``"bfloat16"`` embeddings of jobs and
-        machines, and the attention between positions, are kept rounded to it; sums, softmax,
+      options: of the networks.
+      precision: of the layers' products while learning. With ``"bfloat16"``, embeddings of jobs and
+        machines, and the attention between positions, are stored rounded; sums, softmax,
         normalisation and the outputs are computed in float32.
     """
 
@@ -263,7 +262,7 @@ class Trunk(nn.Module):
     def __call__(self, observation: Observation) -> tuple[Embedding, WalkScales | None]:
         """Embed observations of leaves ``[..., N, 5]``, ``[..., M, 5]``, ``[..., N]``.
 
-        Rows of ``observation.jobs`` that are not real may hold anything.
+        Rows of ``observation.jobs`` that are not real are ignored.
         """
         options, real = self.options, observation.real
         jobs, machines, pairs = read(self.env, options, observation)
@@ -294,7 +293,7 @@ class Trunk(nn.Module):
         return embedding, self._scales() if options.remembers else None
 
     def _rounded(self, x: Array) -> Array:
-        """What is kept of numbers in the precision of the products."""
+        """Numbers rounded to the precision of the products."""
         return x.astype(self.precision)
 
     def _message(self, jobs: Array, machines: Array) -> Array:
@@ -340,7 +339,7 @@ class Trunk(nn.Module):
         return products + bias
 
     def _std(self, spread: Array) -> Array:
-        """Deviations, the initial one where the network says 0."""
+        """Standard deviations; the initial one where ``spread`` is 0."""
         initial = self.options.initial_std
         offset = float(np.log(initial / (1 - initial)))
         return jnp.maximum(nn.sigmoid(spread + offset), STD_FLOOR)
@@ -359,7 +358,7 @@ class Trunk(nn.Module):
 def read(
     env: DAS, options: DASNetwork, observation: Observation
 ) -> tuple[Array, Array, Array | None]:
-    """What the first layers read: rows of jobs and machines, features of pairs if any."""
+    """Inputs of the first layers: rows of jobs and machines, features of pairs or None."""
     jobs = jnp.where(observation.real[..., None], observation.jobs, 0.0)
     machines = observation.machines
     if not options.extra_features:
@@ -381,7 +380,7 @@ KINDS = ("das", "dl2", "rifling", "linear", "scored")
 
 
 def kind_of(policy: str, network: DASNetwork) -> str:
-    """The kind of a policy; ``network`` matters to DAS only."""
+    """The kind of a policy; only DAS uses ``network``."""
     changed = [
         f"{field.name}={getattr(network, field.name)}"
         for field in fields(network)
@@ -436,18 +435,18 @@ def _value_of(option: str, text: str, default: Any) -> Any:
 
 
 class Outlook(NamedTuple):
-    """What follows from one decision's observation alone.
+    """Outputs that depend on one decision's observation alone.
 
     Attributes:
-      priority_mean: ``[..., N]``; here and below any number in positions that are not real.
+      priority_mean: ``[..., N]``; all means are undefined in positions that are not real.
       priority_std: ``[..., N]``; 1 in positions that are not real.
       affinity_mean: ``[..., N, M]``, prior mean of the walk process or mean of the diagonal head.
       affinity_std: ``[..., N, M]`` of the diagonal head, 1 in positions that are not real; zero
         in the walk process.
       features: of the walk process, an array ``[..., N, m, F]``, zero in positions that are not
         real; ``()`` in networks without it.
-      evidence: what the decision tells the walk process, of leaves ``[..., N, ...]``, where it is
-        known what was executed; else ``()``.
+      evidence: the walk process's evidence from this decision, leaves ``[..., N, ...]``, if the
+        executed affinities are given; else ``()``.
     """
 
     priority_mean: Array
@@ -461,13 +460,13 @@ class Outlook(NamedTuple):
 def outlook_of(
     trunk: Trunk, params: PyTree, observation: Observation, executed: Array | None = None
 ) -> Outlook:
-    """The outlook of finite observations, all positions computed.
+    """The outlook of finite observations, computed at all positions.
 
     Args:
       trunk: the networks.
       params: their weights.
-      observation: of leaves ``[..., N, 5]``, ``[..., M, 5]``, ``[..., N]``.
-      executed: affinities ``[..., N, M]`` of decisions that were taken, finite; for networks with
+      observation: leaves ``[..., N, 5]``, ``[..., M, 5]``, ``[..., N]``.
+      executed: finite affinities ``[..., N, M]`` of past decisions; for networks with
         a walk process.
     """
     outlook = _computed(trunk, params, observation, executed)
@@ -475,14 +474,14 @@ def outlook_of(
 
 
 def takes_whole_windows(trunk: Trunk) -> bool:
-    """Whether all positions of a window are computed, whatever they hold."""
+    """Whether all positions of a window are computed, real or not."""
     return not (target.on_cpu() or trunk.options.remembers)
 
 
 def outlook_by_width(
     trunk: Trunk, params: PyTree, observation: Observation, executed: Array | None = None
 ) -> Outlook:
-    """The same where positions are real, for many decisions; differentiable in ``params`` alone."""
+    """``outlook_of`` at real positions of many decisions; differentiable in ``params`` alone."""
     lead, num_positions = observation.real.shape[:-1], observation.real.shape[-1]
     one = len(widths_of(num_positions)) == 1 or math.prod(lead) == 1
     if one or takes_whole_windows(trunk):
@@ -527,7 +526,7 @@ def _settled(trunk: Trunk, outlook: Outlook, real: Array) -> Outlook:
 
 
 def noise_of(trunk: Trunk, params: PyTree, observation: Observation) -> Array:
-    """Noise variance of the walk process, a scalar; it does not depend on what is observed."""
+    """Noise variance of the walk process, a scalar; the same for all observations."""
     one = jax.tree.map(lambda x: jnp.zeros_like(x[(0,) * (observation.real.ndim - 1)]), observation)
     _, scales = _embed(trunk, params, one)
     assert scales is not None
@@ -537,7 +536,7 @@ def noise_of(trunk: Trunk, params: PyTree, observation: Observation) -> Array:
 def _narrow(
     trunk: Trunk, width: int, params: PyTree, decisions: tuple[Observation, Array | None]
 ) -> Outlook:
-    """Outlooks of decisions ``[D, ...]``, of their first positions alone."""
+    """Outlooks of decisions ``[D, ...]`` at their first ``width`` positions."""
     observation, executed = decisions
     seen = observation.narrowed(width)
     return _computed(trunk, params, seen, None if executed is None else executed[:, :width])

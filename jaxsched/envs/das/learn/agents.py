@@ -1,17 +1,17 @@
-"""The agents of DAS, ordering and placement (section 10), and those of its learned rivals.
+"""The agents of DAS, ordering and placement (section 10), and the paper's learned baselines.
 
-Observations are ``Remembered`` where the network remembers
+Observations are ``Remembered`` for networks with a history
 (:class:`jaxsched.wrappers.history.WithHistory` as :func:`with_history` builds it), plain
-``Observation`` otherwise. What a decision contributes to later posteriors depends on that decision
-alone, so it is computed once per decision of a sequence and added up by one matrix product,
-whichever decisions each posterior looks at.
+``Observation`` otherwise. A decision's evidence for later posteriors depends on that decision
+alone, so it is computed once per decision of a sequence and summed by one matrix product,
+whichever decisions each posterior conditions on.
 
-The rivals (section 9): DL2 orders jobs, RIFLING places them. Each learns one part of the action and
-leaves the other to a heuristic: DL2 places by load balance, RIFLING takes jobs first come first
-served. Both are one hidden layer of 64 to a Gaussian per unit.
+The learned baselines ("rivals", section 9): DL2 orders jobs, RIFLING places them. Each learns one
+part of the action and leaves the other to a heuristic: DL2 places by load balance, RIFLING takes
+jobs first come first served. Both are one hidden layer of 64 to a Gaussian per unit.
 
 Axes: ``T`` time, ``B`` batch, ``N`` positions, ``M`` machines; ``S`` = tau + T decisions of a
-sequence, those remembered at its first step first.
+sequence, first those in the history of its first step.
 """
 
 from collections.abc import Callable
@@ -74,7 +74,7 @@ class DiagonalRows(NamedTuple):
         return gaussian.sample(key, self.mean, self.std)
 
     def drawn(self, weights: Array, noise: Array) -> Array:
-        """The rows that standard normal numbers ``noise [..., N, M]`` stand for."""
+        """The rows for standard normal numbers ``noise [..., N, M]``."""
         del weights
         return self.mean + self.std * noise
 
@@ -102,7 +102,7 @@ class WalkRows(NamedTuple):
         return wp.sample(self.given, self.features, self.mean, key)
 
     def drawn(self, weights: Array, noise: Array) -> Array:
-        """The same of standard normal numbers ``weights [..., N, F]``, ``noise [..., N, M]``."""
+        """The rows for standard normal numbers ``weights [..., N, F]``, ``noise [..., N, M]``."""
         return wp.drawn(self.given, self.features, self.mean, weights, noise)
 
     def log_density(self, action: Array) -> tuple[Array, Array]:
@@ -111,19 +111,19 @@ class WalkRows(NamedTuple):
 
 
 class Prediction(NamedTuple):
-    """Both agents' distributions; ``outlook`` is of the decisions to take."""
+    """Both agents' distributions at the current decisions."""
 
     outlook: Outlook
     rows: DiagonalRows | WalkRows
 
 
 class Sequence(NamedTuple):
-    """Decisions that follow each other, the remembered ones first; batch axis first.
+    """Consecutive decisions, first those in the history; batch axis first.
 
     Attributes:
       observation: leaves ``[B, S, ...]``, finite.
-      affinity: ``[B, S, N, M]``, what was executed; finite.
-      weight: ``[B, T, S]``, 1 where the posterior of step t looks at decision s, else 0.
+      affinity: ``[B, S, N, M]``, executed affinities; finite.
+      weight: ``[B, T, S]``, 1 where the posterior of step t conditions on decision s, else 0.
     """
 
     observation: Observation
@@ -137,12 +137,12 @@ def is_decision(observation: Observation) -> Array:
 
 
 def affinity_of(action: Action) -> Array:
-    """What the walk process remembers of an action."""
+    """The part of an action that the history stores."""
     return action["affinity"]
 
 
 def with_history(env: DAS, options: DASNetwork) -> DAS | WithHistory:
-    """The environment that the network learns in: ``env``, with its history if it remembers."""
+    """The environment that the network learns in: ``env``, with a history if it needs one."""
     options.check(env)
     if not options.remembers:
         return env
@@ -152,16 +152,16 @@ def with_history(env: DAS, options: DASNetwork) -> DAS | WithHistory:
 def das_agents(
     env: DAS, options: DASNetwork | None = None, precision: Precision = "float32"
 ) -> Agents:
-    """Ordering (units: positions, ``priority``) and placement (the same, ``affinity``).
+    """The agents ``ordering`` (``priority``) and ``placement`` (``affinity``); units: positions.
 
     ``sample`` and ``greedy`` take observations of leaves ``[B, ...]``, ``evaluate`` sequences
-    ``[T, B, ...]`` in which each environment remembers every decision (episodes may end inside).
+    ``[T, B, ...]`` with every decision of each environment (episodes may end inside).
     ``greedy`` is the mean. A row's log density is of the whole row; its entropy is per machine.
 
     Args:
       env: the environment, for its sizes.
       options: of the networks; the defaults if absent.
-      precision: of their products.
+      precision: of the networks' products.
     """
     options = DASNetwork() if options is None else options
     options.check(env)
@@ -173,7 +173,7 @@ def das_agents(
         return trunk.init(key, jax.tree.map(lambda x: x.zeros(), spec))
 
     def predict(params: PyTree, observation: PyTree, affinity: Array | None) -> Prediction:
-        """Over leaves ``[T, B, ...]``; results ``[B, T, ...]``."""
+        """From leaves ``[T, B, ...]`` to ``[B, T, ...]``."""
         if not options.remembers:
             outlook = outlook_by_width(trunk, params, finite(batch_first(observation)))
             return Prediction(outlook, DiagonalRows(outlook.affinity_mean, outlook.affinity_std))
@@ -242,12 +242,12 @@ def das_agents(
 
 
 def sequence_of(observation: Remembered, affinity: Array | None) -> Sequence:
-    """The decisions that a sequence's posteriors look at, and which looks at which.
+    """The decisions of a sequence, and which of them each posterior conditions on.
 
     Args:
-      observation: leaves ``[T, B, ...]``; of the histories only the first step's is read in full,
-        of the others how long they are.
-      affinity: ``[T, B, N, M]``, executed at these steps; absent where T = 1 and nothing was yet.
+      observation: leaves ``[T, B, ...]``; the first step's history is read in full, of the others
+        only the lengths.
+      affinity: ``[T, B, N, M]``, executed at these steps; None where T = 1 and no action is taken.
     """
     history, now = observation.history, observation.observation
     length = history.valid.shape[-1]
@@ -266,7 +266,7 @@ def sequence_of(observation: Remembered, affinity: Array | None) -> Sequence:
     executed = join(past.action, batch_first(affinity))
     executed = jax.lax.stop_gradient(jnp.where(joined.real[..., None], executed, 0.0))
 
-    # A step looks at the last decisions before it, as many as its history holds.
+    # A step conditions on the last decisions before it, as many as its history holds.
     before = (
         jnp.cumsum(happened, axis=-1, dtype=jnp.int32) - happened
     )  # [B, S], decisions before each
@@ -279,9 +279,9 @@ def sequence_of(observation: Remembered, affinity: Array | None) -> Sequence:
 
 
 def evidence_of(sequence: Sequence, evidence: PyTree, follows_jobs: bool) -> PyTree:
-    """What each step knows, leaves ``[B, T, N, ...]``, of what decisions tell, ``[B, S, N, ...]``.
+    """Sum the evidence of decisions ``[B, S, N, ...]`` for each step, ``[B, T, N, ...]``.
 
-    Position by position, or job by job wherever the jobs were.
+    Sums are by position, or by job at any position.
     """
     if not follows_jobs:
         return jax.tree.map(lambda x: weighted_sum(sequence.weight, x), evidence)
@@ -303,7 +303,7 @@ def evidence_of(sequence: Sequence, evidence: PyTree, follows_jobs: bool) -> PyT
 
 def same_job(number: Array, earlier: Array) -> Array:
     """1 where jobs ``[..., N]`` are jobs ``[..., N]`` of another decision, ``[..., N, N]``."""
-    now = jnp.where(number == NO_JOB, NO_JOB - 1, number)  # dummies are nobody's
+    now = jnp.where(number == NO_JOB, NO_JOB - 1, number)  # no job equals no job
     return (now[..., :, None] == earlier[..., None, :]).astype(jnp.float32)
 
 
@@ -315,7 +315,7 @@ def weighted_sum(weight: Array, values: Array) -> Array:
 
 
 def finite(observation: Observation, happened: Array | None = None) -> Observation:
-    """Zeros in rows of dummy positions, and everywhere where no decision ``happened``."""
+    """The observation, zero in positions that are not real and where no decision ``happened``."""
     jobs, machines, real, number = observation
     if happened is not None:
         real = real & happened[..., None]
@@ -324,7 +324,7 @@ def finite(observation: Observation, happened: Array | None = None) -> Observati
 
 
 def current(observation: PyTree) -> Observation:
-    """The observation of the decision to take."""
+    """The current observation, without history."""
     return observation.observation if isinstance(observation, Remembered) else observation
 
 
@@ -349,12 +349,12 @@ def drop_time(tree: PyTree) -> PyTree:
 
 
 def effective_only(agents: Agents, env: DAS) -> Agents:
-    """The same agents, of whose units only those with an effect are active.
+    """The same agents, with only units that have an effect active.
 
     Most positions of a decision hold jobs that do not fit, whatever their priority; most rows of
-    affinities belong to jobs that are not placed, or to jobs that take what there is. Such units
-    may leave the loss, its normalisation and the entropy: their log-ratios are nothing but noise.
-    Sampling is as before, and so are the log densities that it gives.
+    affinities belong to jobs that are not placed, or that fit in one way only. Such units
+    can leave the loss, its normalisation and the entropy: their log-ratios are only noise.
+    Sampling and its log densities are unchanged.
     """
 
     def evaluate(params: PyTree, observation: PyTree, mask: PyTree, action: Action) -> Likelihood:
@@ -374,8 +374,8 @@ def effective_units(env: DAS, observation: Observation, action: Action) -> ByAge
     """Units whose part of an action can change the schedule, bool ``[..., N]`` by agent.
 
     Priorities count where two jobs or more could be placed (with ``block``: are pending). A row of
-    affinities counts where its job is placed by this action and, when its turn comes, more of its
-    instances would fit than it has, on two machines or more.
+    affinities counts where its job is placed by this action and, when it is placed, more instances
+    than it has would fit, on two machines or more.
     """
     lead = observation.real.shape[:-1]
     seen = (observation.jobs, observation.machines, observation.real)
@@ -426,7 +426,7 @@ class GaussianHead(nn.Module):
 
     @nn.compact
     def __call__(self, rows: Array) -> Normal:
-        """Of ``[...]``, for rows ``[..., D]``."""
+        """A Gaussian ``[...]`` of rows ``[..., D]``."""
         out = nn.Dense(2, kernel_init=SMALL, name="head")(mlp(rows, "hidden", (HIDDEN,)))
         return Normal(jnp.tanh(out[..., 0]), jnp.maximum(nn.sigmoid(out[..., 1]), STD_FLOOR))
 
@@ -444,7 +444,7 @@ class JobPriority(nn.Module):
 
 
 class GroupAffinity(nn.Module):
-    """RIFLING: affinities of each job's group, from its centroid, the machine, the mean machine.
+    """RIFLING: affinities of each job's group, from centroid, machine and mean machine.
 
     Attributes:
       env: for the sizes.
@@ -480,12 +480,12 @@ class GroupAffinity(nn.Module):
 
 
 class Rival(NamedTuple):
-    """One agent that gives one part of the action, and what gives the other.
+    """A learned baseline: an agent for one part of the action, a heuristic for the other.
 
     Attributes:
       network: ``apply(weights, observation) -> {agent: Normal}``, any batch axes.
-      agent: its name.
-      part: of the action that it gives.
+      agent: name of the agent.
+      part: part of the action that the agent gives.
       complete: ``(observation, part) -> action`` over leaves ``[B, ...]``.
     """
 
@@ -538,10 +538,9 @@ def fifo_priority(env: DAS) -> Array:
 
 
 def load_balance_rows(env: DAS, observation: Observation, priority: Array) -> Array:
-    """Affinities that place jobs in order of priority on the machines then most free.
+    """Affinities that place each job, by priority, on the machines with most free GPUs.
 
-    The decision is played on what the observation says is free, each job on what the earlier ones
-    leave.
+    The decision is simulated from the observed free resources, each job after the earlier ones.
 
     Args:
       env: the environment.
@@ -549,7 +548,7 @@ def load_balance_rows(env: DAS, observation: Observation, priority: Array) -> Ar
       priority: float ``[N]``.
 
     Returns:
-      float32 ``[N, M]``, free GPUs of each machine when the job's turn comes.
+      float32 ``[N, M]``, free GPUs of each machine when the job is placed.
     """
     known = recover(env, observation)
     rank = rank_by_comparison(priority, observation.real)
@@ -559,9 +558,9 @@ def load_balance_rows(env: DAS, observation: Observation, priority: Array) -> Ar
 
 
 def rank_by_comparison(priority: Array, member: Array) -> Array:
-    """The same as ``placement.rank_of`` by operations that exported policies have.
+    """``placement.rank_of`` by operations that exported policies support.
 
-    Every pair is compared, which windows of policies are small enough for.
+    It compares every pair of positions, for small windows.
     """
     index = jnp.arange(priority.shape[0], dtype=jnp.int32)
     key = jnp.where(member & ~jnp.isnan(priority), priority, -jnp.inf)
@@ -608,7 +607,7 @@ def job_groups(env: DAS, observation: Observation) -> tuple[Array, Array]:
 
 
 def _one_agent(rival: Rival) -> Agents:
-    """The network's only agent, which gives one part of the action, with the other part."""
+    """The rival's agent as ``Agents`` that give whole actions."""
     network, name, part, complete = rival
     alone = gaussian_agents(network, lambda observation, mask: {name: observation.real})
 

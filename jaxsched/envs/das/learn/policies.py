@@ -1,10 +1,10 @@
-"""Learned policies of DAS: as they play, as programs of named arrays, and as learners take them.
+"""Learned policies of DAS: in rollouts, as functions of named arrays, and as learners need them.
 
-While a policy plays, its weights stay as they are, so what an earlier decision tells the walk
-process is computed once and kept, in place of the decision itself: a decision then costs one
-embedding, not one for each decision remembered. As functions of named arrays, for programs that
-know no JAX, whole windows are computed, not their first positions alone: a batch then has one
-shape. Learners take agents, critics, teachers and relative rewards (:func:`policy_model`).
+In a rollout the weights stay fixed, so the policy's memory holds each decision's evidence for the
+walk process in place of the decision itself: a decision then costs one
+embedding, not one for each decision in memory. As functions of named arrays, for programs
+without JAX, whole windows are computed, not only their first positions, so that a batch has one
+shape. Learners need agents, critics, teachers and relative rewards (:func:`policy_model`).
 
 Axes: ``...`` any batch axes, ``B`` decisions, ``N`` positions, ``M`` machines, ``F`` features of
 the walk process.
@@ -84,7 +84,7 @@ def das_policy(env: DAS, options: DASNetwork, name: str = "das", play: Play = "g
     Args:
       env: the environment.
       options: of the networks.
-      name: what tables call it.
+      name: the policy's name in tables.
       play: take the mean action, or draw one.
     """
     options.check(env)
@@ -95,7 +95,7 @@ def das_policy(env: DAS, options: DASNetwork, name: str = "das", play: Play = "g
     shape = (options.history, env.window, size)
 
     def init(params: Any) -> PyTree:
-        """Nothing known: evidence of the last decisions, oldest first, is zero."""
+        """Zero evidence of the last tau decisions, oldest first."""
         del params
         if not options.remembers:
             return ()
@@ -123,12 +123,12 @@ def das_policy(env: DAS, options: DASNetwork, name: str = "das", play: Play = "g
 def decision_of(
     trunk: Trunk, weights: PyTree, memory: PyTree, observation: Observation, noise: "Noise"
 ) -> tuple[dict[str, Array], PyTree]:
-    """One decision of :func:`das_policy` with its randomness handed in, all positions computed.
+    """One decision of :func:`das_policy` from given noise, computed at all positions.
 
     Args:
       trunk: the networks.
       weights: their weights.
-      memory: of the policy.
+      memory: the policy's memory.
       observation: one observation (no batch axes).
       noise: standard normal numbers; zeros give the mean.
 
@@ -146,7 +146,7 @@ def decision_of(
 
 
 def _pushed(memory: PyTree, latest: PyTree, observation: Observation) -> PyTree:
-    """The memory with the latest decision in place of the oldest, if it was one."""
+    """The memory with ``latest`` in place of the oldest, if a decision was due."""
     due = is_decision(observation)
     return jax.tree.map(
         lambda old, new: jnp.where(due, jnp.concatenate([old[1:], new[None]]), old), memory, latest
@@ -154,25 +154,25 @@ def _pushed(memory: PyTree, latest: PyTree, observation: Observation) -> PyTree:
 
 
 def number_of(observation: Observation) -> Array:
-    """Numbers of the jobs at real positions, int32 ``[N]``; nobody's at others."""
+    """Numbers of the jobs at real positions, int32 ``[N]``; ``NO_JOB`` at others."""
     known = NO_JOB if observation.number is None else observation.number
     return jnp.where(observation.real, known, NO_JOB)
 
 
 def added(evidence: PyTree) -> PyTree:
-    """Evidence of all remembered decisions, leaves ``[N, ...]`` of ``[tau, N, ...]``."""
+    """Sum of the evidence in memory by position, ``[tau, N, ...]`` to ``[N, ...]``."""
     return jax.tree.map(lambda x: jnp.sum(x, axis=0), evidence)
 
 
 def known_of_jobs(memory: tuple[PyTree, Array], number: Array) -> PyTree:
-    """The same, job by job: ``memory`` also has the jobs' numbers then, int32 ``[tau, N]``."""
+    """The same sum by job; ``memory`` also has the jobs' numbers, int32 ``[tau, N]``."""
     evidence, earlier = memory
     same = same_job(number[None], earlier)  # [tau, N, N]
     return jax.tree.map(lambda x: wp.einsum("knp,kp...->n...", same, x), evidence)
 
 
 class Noise(NamedTuple):
-    """Standard normal numbers that one draw is made of.
+    """Standard normal numbers for one random decision.
 
     Attributes:
       priority: ``[N]``.
@@ -186,7 +186,7 @@ class Noise(NamedTuple):
 
 
 def normals(trunk: Trunk, key: PRNGKey) -> Noise:
-    """What a decision is drawn with."""
+    """Draw the noise of one decision."""
     shape = trunk.env.window, trunk.env.num_servers
     order_key, row_key = jax.random.split(key)
     priority = jax.random.normal(order_key, shape[:1], jnp.float32)
@@ -197,7 +197,7 @@ def normals(trunk: Trunk, key: PRNGKey) -> Noise:
 
 
 class Choice(NamedTuple):
-    """What is done, and what it will tell later decisions; leaves ``[..., N, ...]``."""
+    """An action, and its evidence for later decisions; leaves ``[..., N, ...]``."""
 
     priority: Array
     affinity: Array
@@ -232,7 +232,7 @@ def _choose(
 def choices(
     trunk: Trunk, width: int, weights: PyTree, decisions: tuple[Observation, Any]
 ) -> Choice:
-    """Greedy choices of decisions ``[D, ...]``, view and evidence, of their first positions."""
+    """Greedy choices at the first ``width`` positions of ``[D, ...]`` (observation, evidence)."""
     observation, known = decisions
     known = jax.tree.map(lambda x: x[:, :width], known)
     return _choose(trunk, weights, observation.narrowed(width), known)
@@ -273,7 +273,7 @@ Decide = Callable[[PyTree, Inputs], dict[str, Array]]
 
 
 def array_policy(env: DAS, kind: str) -> ArrayPolicy:
-    """The policy of a kind of network.
+    """The policy of a kind of network as a function of named arrays.
 
     Args:
       env: the environment.
@@ -302,7 +302,7 @@ def _observation(inputs: Inputs) -> Observation:
 
 
 def _memory(env: DAS, options: DASNetwork) -> dict[str, ArraySpec]:
-    """What the last decisions tell the walk process, and whose they were."""
+    """Specs of the memory: evidence of the last decisions, and their jobs."""
     policy = das_policy(env, options)
     memory = jax.eval_shape(lambda: _named(policy.init(None), options))
     return {name: ArraySpec(x.shape, x.dtype) for name, x in memory.items()}
@@ -324,7 +324,7 @@ def _named(memory: Any, options: DASNetwork) -> dict[str, Any]:
     if not options.remembers:
         return {}
     if options.follows == "job":
-        return {**memory[0]._asdict(), "owner": memory[1] + 1}  # nobody's is 0, as before the first
+        return {**memory[0]._asdict(), "owner": memory[1] + 1}  # no job is 0, as in zeroed memory
     return dict(memory._asdict())
 
 
@@ -374,12 +374,12 @@ ACTION_LIMIT = 3.0
 
 
 def present(observation: Any) -> Observation:
-    """The observation of the decision to take, zero in dummy positions; without history."""
+    """The current observation without history, zero in positions that are not real."""
     return finite(current(observation))
 
 
 def critic_features(observation: Any, action: dict[str, Array]) -> Array:
-    """Observation and actions in one row, ``[B, 5 N + 5 M + N + N M]``; dummies are zero."""
+    """Observation and action in one row, ``[B, 5 N + 5 M + N + N M]``; 0 if not real."""
     jobs, machines, real, _ = present(observation)
     priority = jnp.clip(jnp.nan_to_num(action["priority"]), -ACTION_LIMIT, ACTION_LIMIT)
     affinity = jnp.clip(jnp.nan_to_num(action["affinity"]), -ACTION_LIMIT, ACTION_LIMIT)
@@ -393,7 +393,7 @@ def critic_features(observation: Any, action: dict[str, Array]) -> Array:
 
 
 def head(precision: Precision, features: Array) -> Array:
-    """Two hidden layers to a value, ``[...]`` of ``[..., D]``; in a module's compact method."""
+    """Two hidden layers, ``[..., D]`` to values ``[...]``; for a module's compact method."""
     for place, width in enumerate(HIDDEN):
         features = dense(precision, width, f"Dense_{place}", rectified=True)(features)
     return dense(precision, 1, f"Dense_{len(HIDDEN)}")(features)[..., 0]
@@ -415,10 +415,10 @@ class ActionValue(nn.Module):
 
 
 class StateValue(nn.Module):
-    """V of an observation, ``[B]``, from what it says of the load (an extra of ours).
+    """V of an observation, ``[B]``, from features of the load (an extra of ours).
 
-    Of one that carries the whole state (:class:`~jaxsched.wrappers.privileged_state.Whole`) that is
-    read, too.
+    It also reads the privileged state, if the observation carries one
+    (:class:`~jaxsched.wrappers.privileged_state.Whole`).
 
     Attributes:
       env: the environment.
@@ -445,7 +445,7 @@ class StateValue(nn.Module):
         return head(self.precision, jnp.concatenate([*pooled, *rest], axis=-1))
 
 
-LAST = -1.0  # below every squeezed priority
+LAST = -1.0  # the lowest squeezed priority
 Units = Literal["real", "effective"]
 
 
@@ -456,13 +456,13 @@ def agents_of(
     units: Units = "real",
     precision: Precision = "float32",
 ) -> Agents:
-    """The agents of a learned policy, as learners take them.
+    """The agents of a learned policy, for learners.
 
     Args:
-      policy: which.
+      policy: name of the policy.
       env: the environment.
       network: options of DAS' networks.
-      units: which count in a loss: all ``real`` positions, or the ``effective`` ones.
+      units: units that count in a loss: all ``real`` positions, or the ``effective`` ones.
       precision: of the products of DAS' networks.
     """
     agents = {
@@ -476,9 +476,9 @@ def agents_of(
 
 @lru_cache(maxsize=64)
 def policy_of(env: DAS, kind: str, name: str, play: Play) -> Policy:
-    """The policy of the plain environment whose weights are those of the kind's network.
+    """The policy of the plain environment with the kind's network.
 
-    The same object at each call: evaluations are compiled for it.
+    The same object at each call, so that evaluations are compiled once.
     """
     which, network = read_kind(kind)
     if which == "linear":
@@ -501,10 +501,10 @@ def init_weights(env: DAS, kind: str, key: PRNGKey, specs: Specs) -> PyTree:
 def teacher_of(name: str, policy: str, env: DAS, network: DASNetwork) -> Policy:
     """A heuristic (or the linear rule) as a teacher, on the environment that the policy learns in.
 
-    Its priorities and affinities are squeezed into (-1, 1), in which the networks' means lie;
-    priorities of first come first served are ``-i / N``. To DAS, jobs that cannot be placed now are
-    all shown as the last ones: where such jobs are passed over, the schedule is the same, and what
-    is learnt is the order of those that count.
+    Its priorities and affinities are squeezed into (-1, 1), the range of the networks' means;
+    priorities of first come first served are ``-i / N``. For DAS, jobs that cannot be placed now
+    all get the last priority: where such jobs are skipped, the schedule is the same, and
+    the network learns the order of the jobs that fit.
 
     Raises:
       JaxschedError: no such heuristic.
@@ -529,13 +529,13 @@ def teacher_of(name: str, policy: str, env: DAS, network: DASNetwork) -> Policy:
 
 
 def fits_now(env: DAS, observation: Observation) -> Array:
-    """Which jobs can be placed as the cluster is, bool ``[N]``."""
+    """Which jobs fit the free resources, bool ``[N]``."""
     known = recover(env, observation)
     return jnp.sum(known.fit, axis=-1) >= known.instances
 
 
 def squeezed(action: dict[str, Array], real: Array) -> dict[str, Array]:
-    """Actions that order and place alike, within [-1, 1].
+    """Actions within [-1, 1] that order and place in the same way.
 
     Priorities become evenly spaced by rank among the real positions, first to last from 1 to -1;
     affinities likewise among the machines of each row (ties share their mean). NaN comes last.
@@ -554,19 +554,19 @@ def squeezed(action: dict[str, Array], real: Array) -> dict[str, Array]:
 
 
 def parts(action: dict[str, Array]) -> dict[str, Array]:
-    """What each agent owns of an action."""
+    """Each agent's part of an action."""
     return {ORDERING: action["priority"], PLACEMENT: action["affinity"]}
 
 
 def decision_due(observation: Any, mask: Array) -> Array:
-    """Where some position is real, bool ``[...]``."""
+    """Whether some position is real, bool ``[...]``."""
     del mask
     return is_any(current(observation).real)
 
 
 CRITICS = ("action", "state")
 RANKING_SCALE = 15.0
-"""Of differences between the means of DAS' networks, which are squeezed into (-1, 1)."""
+"""Scale of differences between the means of DAS' networks, which are within (-1, 1)."""
 
 
 def policy_model(
@@ -578,16 +578,16 @@ def policy_model(
     begins: Beginning = "linear",
     precision: Precision = "float32",
 ) -> PolicyModel:
-    """What a kind of policy is made of.
+    """Agents, critic and teachers of a kind of policy.
 
     Args:
       env: the cluster.
       kind: see ``learn.read_kind``.
       units: what counts in the losses: all positions that hold a job, or those whose part of the
         action has an effect (``agents.effective_units``).
-      order: of the linear rule that a search starts at: first come first served, or fewest GPUs
+      order: of the linear rule from which a search starts: first come first served, or fewest GPUs
         first.
-      begins: where the search for a richer rule starts.
+      begins: rule from which a search of ``scored`` starts.
       precision: of the products of DAS' networks and of their critics.
 
     Raises:
@@ -621,7 +621,7 @@ def policy_model(
 
 
 def _critic(env: DAS, precision: Precision, kind: str, agents: Agents) -> Critic:
-    """Of actions, as the paper's, or of states."""
+    """The critic: of actions, as the paper's, or of states."""
     if kind not in CRITICS:
         raise JaxschedError(f"das: value_network is {kind!r}; accepted: {', '.join(CRITICS)}")
     if kind == "action":
@@ -630,7 +630,7 @@ def _critic(env: DAS, precision: Precision, kind: str, agents: Agents) -> Critic
 
 
 def imitation_losses(policy: str) -> tuple[AgentLoss, ...]:
-    """What each policy learns of a teacher."""
+    """Losses by which each policy imitates a teacher."""
     order, place = AgentLoss(ORDERING, "ranking"), AgentLoss(PLACEMENT, "ranking")
     losses: dict[str, tuple[AgentLoss, ...]] = {
         "das": (order, place),

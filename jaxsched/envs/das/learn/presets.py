@@ -1,9 +1,9 @@
-"""Named recipes of DAS, its learned rivals and the linear rule, on clusters of three sizes.
+"""Named recipes of DAS, the paper's learned baselines and the linear rule, on three cluster sizes.
 
 A recipe may begin with supervised learning from a heuristic (``imitation``), which the paper does
-not have. Its rivals begin at what they replace: DL2 regresses first-come-first-served priorities
-(section 9), RIFLING may learn to rank machines by load balance. Below them stands how each differs
-from the paper's recipe.
+not have. The learned baselines imitate the heuristic that they replace: DL2 regresses
+first-come-first-served priorities (section 9), RIFLING ranks machines by load balance.
+``DEPARTURES`` says how each recipe differs from the paper's.
 """
 
 from collections.abc import Callable
@@ -33,13 +33,13 @@ from jaxsched.systems.system import Size
 
 @dataclass(frozen=True)
 class RelativeTo:
-    """The dense reward counts completion time and fee relative to what a heuristic gets.
+    """Scale the dense reward's completion time and fee by those of a heuristic.
 
     The return of an episode is then minus ``dense_scale`` times (completion time over the
     heuristic's plus ``fee_weight`` times fee over the heuristic's).
 
     Attributes:
-      heuristic: which, or a rule; it plays each training episode once.
+      heuristic: name of a heuristic or rule, run once on each training episode.
       fee_weight: of the relative fee, that of the relative completion time being 1.
     """
 
@@ -47,7 +47,7 @@ class RelativeTo:
     fee_weight: float = 1.0
 
     def __call__(self, env: DAS, params: Params) -> Callable[[], Params]:
-        """What makes such parameters.
+        """A function that computes these parameters.
 
         Raises:
           JaxschedError: no such heuristic, or another reward.
@@ -71,10 +71,10 @@ class RelativeTo:
 
 
 TRACES = TraceSet("das-mixed", "das-test", validation="das-mixed", num_train=160, num_validation=60)
-"""Completion times of episodes differ by a factor of ten, so learning and choosing take many."""
+"""Completion times of episodes differ by a factor of ten, so training and validation need many."""
 
 FIRST = {"sampling": "first", "events_per_step": 0}
-"""Of the environment that is learned in, as it is tested."""
+"""Options of the training environment, those of the test."""
 EPISODES = Episodes(jobs=1000, every=1)
 
 PAPER = Recipe(
@@ -168,12 +168,12 @@ QUICK_LARGE = replace(
 """On 32 machines more updates do not change the score on validation episodes."""
 
 BUSIER = (1.0, 1 / 1.3)
-"""Gaps on 16 machines, relative to the paper's workload, where long queues are rare, and matter: a
-student that had seen few of them let large jobs wait for hours in one test episode."""
+"""Scales of the gaps between arrivals on 16 machines. Long queues are rare there but matter: a
+student trained on few of them let large jobs wait for hours in one test episode."""
 
 
 def rival(policy: str, num_updates: int, ranking_scale: float = 1.0) -> Recipe:
-    """Of a rival, warm from what it replaces: first come first served, load balance."""
+    """Recipe of a learned baseline, which first imitates the heuristic that it replaces."""
     learner = RegressionConfig(
         total_updates=num_updates,
         losses=imitation_losses(policy),
@@ -246,14 +246,14 @@ CONTENDED = replace(
     checkpoint_every=10,
     departures=("a rule found by search over whole episodes from {network_options.begins}",),
 )
-"""From the rule ``shortest`` on, order and placement by whole episodes, where users and groups tell
-run times."""
+"""Search from ``shortest`` for order and placement over whole episodes, where users and groups
+predict run times."""
 
 
 def from_linear(learner: Stage, network: DASNetwork, evaluate_every: int) -> Recipe:
-    """Networks without the walk process, which takes four times as long.
+    """A recipe for networks without the walk process, which takes four times as long.
 
-    They imitate the linear rule, then learn what users and groups tell of run times.
+    They imitate the linear rule, then learn run times from users and groups.
     """
     shared: dict[str, Any] = {
         "network_options": {"units": "effective"},
@@ -292,14 +292,14 @@ CONTENDED_MAPPO_SMALL = replace(
     traces=CONTENDED_MAPPO.traces._replace(num_train=1024, num_validation=128),
     checkpoint_every=500,
 )
-"""On 8 machines: more episodes and a critic that sees all work, for fewer updates."""
+"""On 8 machines: more episodes, a critic of the privileged state, fewer updates."""
 
 CONTENDED_MAPPO_MEDIUM = from_linear(
     replace(_LONGER, loop=replace(_LONGER.loop, num_updates=2560)),
     replace(_SIMPLER, initial_std=0.25),
     160,
 )
-"""With 16 machines less is to be gained: learnt for longer, with less of a spread."""
+"""With 16 machines the gain is smaller: more updates, smaller initial deviation."""
 
 CONTENDED_BRANCHING = replace(
     from_linear(
@@ -327,7 +327,7 @@ CONTENDED_BRANCHING = replace(
     ),
     checkpoint_every=450,
 )
-"""The same networks by policy iteration: what rules would do and two draws are tried on copies."""
+"""The same networks by policy iteration: copies try the rules' actions and two drawn ones."""
 
 
 GPU_PPO = replace(
@@ -355,12 +355,12 @@ GPU_PPO = replace(
     ),
     checkpoint_every=200,
 )
-"""From nothing, with as many environments as keep a GPU busy: a step is one event in each of them,
-so that none waits for another, and no heuristic plays the tables first."""
+"""From random weights, with enough environments to keep a GPU busy: a step is one event in each,
+so that none waits for another, and the reward is not relative to a heuristic's."""
 
 
 def busier(recipe: Recipe) -> Recipe:
-    """The same with more arrivals in turn."""
+    """The recipe with episodes at each scale of ``BUSIER``."""
     episodes = replace(EPISODES, scales=BUSIER, until=0.0)
     return replace(
         recipe, stages=tuple(replace(stage, episodes=episodes) for stage in recipe.stages)
@@ -378,7 +378,7 @@ PRESETS = {
     "contended-mappo": CONTENDED_MAPPO_SMALL,
     "gpu-ppo": GPU_PPO,
 }
-"""On 8 machines."""
+"""Recipes on 8 machines."""
 OF_SIZES: dict[str, dict[str, Recipe]] = {
     "medium": {
         **{name: busier(PRESETS[name]) for name in ("quick", "dl2", "rifling")},
@@ -390,7 +390,7 @@ OF_SIZES: dict[str, dict[str, Recipe]] = {
 
 
 def on_cluster(recipe: Recipe, size: str) -> Recipe:
-    """The same on a cluster of this size, and on contended traces of that size."""
+    """The recipe on a cluster of this size, with contended traces of that size."""
     traces = recipe.traces
     if traces.train == CONTENDED.traces.train:
         name = f"{traces.train}-{size}"
@@ -408,10 +408,10 @@ SIZES = {
 }
 NOTES = {
     "quick": PresetInfo("DAS: imitation of linear, then MAPPO, on the paper's workload"),
-    "paper": PresetInfo("the paper's recipe: MAPPO from nothing"),
-    "dl2": PresetInfo("a rival of the paper: DL2 as an ordering policy, begun at FIFO"),
+    "paper": PresetInfo("the paper's recipe: MAPPO from random weights"),
+    "dl2": PresetInfo("the paper's baseline DL2 as an ordering policy, after imitation of FIFO"),
     "rifling": PresetInfo(
-        "a rival of the paper: RIFLING as a placement policy, begun at load balance"
+        "the paper's baseline RIFLING as a placement policy, after imitation of load balance"
     ),
     "search": PresetInfo("the rule linear, by search over whole episodes of the paper's workload"),
     "contended": PresetInfo(
@@ -421,13 +421,13 @@ NOTES = {
         "DAS' networks by branching on copies of states, at load 0.9", "35 min on 2 CPU cores"
     ),
     "contended-mappo": PresetInfo(
-        "DAS' networks by MAPPO from linear on, at load 0.9", "30 min on 2 CPU cores"
+        "DAS' networks by MAPPO after imitation of linear, at load 0.9", "30 min on 2 CPU cores"
     ),
     "gpu-ppo": PresetInfo(
-        "DAS' networks by MAPPO from nothing with 32,768 environments side by side, for a GPU"
+        "DAS' networks by MAPPO without imitation in 32,768 parallel environments, for a GPU"
     ),
 }
-"""What each recipe is for; times as ``benchmarks/results`` has them."""
+"""What each recipe is for; times are those of ``benchmarks/results``."""
 
 
 (_PAPER,) = PAPER.stages
@@ -466,7 +466,7 @@ def _of_loop(loop: LoopConfig) -> tuple[str, ...]:
 
 
 def _of_critic(stage: Stage) -> str:
-    """In words."""
+    """The critic in words."""
     return "critic of whole states" if stage.critic == "state" else "critic of states"
 
 
@@ -498,7 +498,7 @@ def _of_mappo(stage: Stage) -> tuple[str, ...]:
 
 
 def _of_stages(path: str, words: Words) -> dict[str, Words]:
-    """Of each stage that may have it; what is said twice is told once."""
+    """The same words for each stage that may have the setting; repeats are printed once."""
     return {f"{stage}.{path}": words for stage in ("imitation", "mappo", "branching")}
 
 
@@ -543,4 +543,4 @@ FORMER_SETTINGS = {
         for one in fields(DASNetwork)
     },
 }
-"""Words of ``--set`` before recipes had named stages -> today's."""
+"""Old names of ``--set``, before recipes had named stages -> today's."""

@@ -52,7 +52,7 @@ TABLE_METRICS = ("avg_jct_min", "avg_fee", "avg_inflation", "utilization", "make
 
 
 def read(case: Mapping[str, Any]) -> Content:
-    """A case that is an episode, by a policy or by actions, or a computation of another kind.
+    """Read a case: an episode of a policy or of listed actions, or another computation.
 
     Raises:
       JaxschedError: the case is malformed, or its table must be refused.
@@ -74,7 +74,7 @@ def read(case: Mapping[str, Any]) -> Content:
 
 
 def environment_of(case: Mapping[str, Any]) -> tuple[DAS, Params]:
-    """The environment of a case and the parameters of its job table, with room for more jobs."""
+    """The environment of a case and its padded parameters."""
     options, numbers = options_of(case, OPTIONS, SCALARS)
     env = DAS(**options)
     table = from_records(list_of(case, "jobs"), schema=GANG_JOBS)
@@ -84,7 +84,7 @@ def environment_of(case: Mapping[str, Any]) -> tuple[DAS, Params]:
 
 
 def _decided(env: DAS, case: Mapping[str, Any]) -> tuple[Policy, PyTree, int | None]:
-    """Who decides, its weights, and how many actions are listed if they are."""
+    """The policy, its weights, and the number of listed actions, if any."""
     if ("policy" in case) == ("actions" in case):
         raise JaxschedError("a case needs 'policy' or 'actions', one of both")
     if "policy" in case:
@@ -101,7 +101,7 @@ def _decided(env: DAS, case: Mapping[str, Any]) -> tuple[Policy, PyTree, int | N
 
 @cache
 def _of_tables(env: DAS) -> tuple[Policy, ...]:
-    """Those of ``TABLE_POLICIES`` that the cluster has, which are compiled as one program."""
+    """``TABLE_POLICIES`` that this cluster supports, to compile as one program."""
     found = []
     for name in TABLE_POLICIES:
         with suppress(JaxschedError):
@@ -121,7 +121,7 @@ def salt_of(actions: Mapping[str, Any]) -> int:
     """The salt of a case with hash actions.
 
     Raises:
-      JaxschedError: there is none, or something else.
+      JaxschedError: it is absent or no whole number from 0 on.
     """
     keyed(actions, "actions", ("hash_salt",))
     salt = actions.get("hash_salt")
@@ -132,7 +132,7 @@ def salt_of(actions: Mapping[str, Any]) -> int:
 
 @cache
 def _by_hash(env: DAS) -> Policy:
-    """Hash actions, whose weights are the salt, uint32."""
+    """A policy of hash actions; its weights are the salt, uint32."""
     position, machine = np.arange(env.window), np.arange(env.num_servers)
 
     def first(params: Params) -> Array:
@@ -152,7 +152,7 @@ def _by_hash(env: DAS) -> Policy:
 
 
 def listed_action(env: DAS, entry: Any, where: str) -> dict[str, np.ndarray]:
-    """An action as a case lists it, for some positions or all; null stands for NaN.
+    """Read an action that a case lists for some or all positions; null stands for NaN.
 
     Raises:
       JaxschedError: not an object of a list and a list of lists of these sizes.
@@ -182,7 +182,7 @@ def _is_matrix(rows: Any, width: int) -> bool:
 
 
 class Kept(NamedTuple):
-    """What is kept of a step: what the agents saw, and what happened."""
+    """The recorded part of a step: observation and metrics."""
 
     seen: Observation
     happened: StepMetrics
@@ -204,7 +204,7 @@ def _result(count: int, trajectory: Trajectory, metrics: dict[str, Any]) -> dict
 
 
 def _told(step: int, kept: Kept) -> dict[str, Any]:
-    """A step as the trajectory lists it."""
+    """A step in the trajectory's JSON format."""
     happened, real = kept.happened, kept.seen.real
     order = happened.order[: int(real.sum())]
     ended = np.flatnonzero(happened.finish >= 0)
@@ -273,7 +273,7 @@ def _surrogate(case: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def walk_process_case(case: Mapping[str, Any]) -> dict[str, Any]:
-    """What a case of kind ``rwgp`` expects, in float64, from its inputs (section 14)."""
+    """Results of a case of kind ``rwgp`` from its inputs, in float64 (section 14)."""
     config = case["config"]
     with jax.enable_x64(True):
         given = {name: jnp.asarray(value, jnp.float64) for name, value in case["inputs"].items()}
@@ -286,7 +286,7 @@ def walk_process_case(case: Mapping[str, Any]) -> dict[str, Any]:
 def _predicted(
     given: dict[str, Array], scalars: dict[str, Array], product: wp.Product, kernel: wp.Kernel
 ) -> dict[str, Array]:
-    """The process of a case: the graph of position 0, mean and covariance, density and entropy."""
+    """Results of the walk process: graph of position 0, mean, covariance, density, entropy."""
 
     def features_of(jobs: Array, machines: Array) -> tuple[Array, Array]:
         graph = wp.machine_graph(jobs, machines, scalars["rho"], product)
@@ -323,9 +323,9 @@ def table_results(
 
     Args:
       case: with ``segment_starts`` and ``segment_length``; where its ``expect`` lists results (by
-        cluster and policy, as ``small/tetris``), only those are found.
-      table: the table; the one that the case names by default.
-      segments: which of the episodes to play; all by default.
+        cluster and policy, as ``small/tetris``), only those are computed.
+      table: the table; by default the one that the case names.
+      segments: indices of the episodes to evaluate; all by default.
     """
     table = _named_table(case.get("table")) if table is None else table
     starts = list_of(case, "segment_starts")

@@ -1,7 +1,7 @@
-"""DAS' cluster as a front end describes it: which jobs run where, and who waits.
+"""Snapshots of DAS' cluster from a front end: which jobs run where, and which wait.
 
 Times are seconds by any clock of the front end; only differences count, in whole seconds. Waiting
-jobs are taken in order of submission, as they enter the window.
+jobs enter the window in order of submission.
 """
 
 from collections.abc import Mapping, Sequence
@@ -98,11 +98,11 @@ class Choice(NamedTuple):
     """What one decision placed, by position of the window."""
 
     counts: Array  # int8 [N, M], instances on each machine
-    failed: Array  # bool [N], tried in vain
+    failed: Array  # bool [N], did not fit
 
 
 class Told(NamedTuple):
-    """What a cluster tells beside its jobs; the running ones come first in the table."""
+    """A snapshot without its job table, in which running jobs come first."""
 
     counts: Array  # int8 [J, M], instances of running jobs on each machine
     first: Array  # int32, row of the oldest waiting job
@@ -144,7 +144,7 @@ class DASReader(ClusterReader[DAS]):
             },
             "finished": {
                 "type": "array",
-                "description": "what policies that estimate run times go by",
+                "description": "finished jobs, from which run times are estimated",
                 "items": {
                     "type": "object",
                     "required": ["run_time"],
@@ -169,7 +169,7 @@ class DASReader(ClusterReader[DAS]):
                     "properties": {"job": {"description": "id"}, "machines": _MACHINES},
                 },
             },
-            "does_not_fit": {"type": "array", "description": "ids of jobs that were tried in vain"},
+            "does_not_fit": {"type": "array", "description": "ids of jobs that did not fit"},
             "window": {"type": "array", "description": "ids of the jobs that the policy saw"},
             "estimated": ESTIMATED_SCHEMA,
         },
@@ -186,11 +186,11 @@ class DASReader(ClusterReader[DAS]):
     estimates = ESTIMATES
 
     def environment(self, env: DAS) -> DAS:
-        """With the first jobs in the window, from decision to decision."""
+        """``first`` sampling, and steps from decision to decision."""
         return replace(env, sampling="first", events_per_step=0)
 
     def num_jobs(self, cluster: Cluster) -> int:
-        """The waiting and the running ones."""
+        """Number of waiting and running jobs."""
         return super().num_jobs(cluster) + len(field(cluster, "running", list, "a list of jobs"))
 
     def read(self, env: DAS, clusters: Sequence[Cluster], length: int) -> tuple[Params, Told]:
@@ -217,7 +217,7 @@ class DASReader(ClusterReader[DAS]):
         return params, told
 
     def state(self, env: DAS, params: Params, told: Told) -> State:
-        """The running jobs are where they are; the oldest waiting ones are in the window."""
+        """The state of a snapshot; the oldest waiting jobs are in the window."""
         places = params.places
         rows = row_of(params, told.episode, places)
         running = machines.nobody_runs(env)
@@ -246,7 +246,7 @@ class DASReader(ClusterReader[DAS]):
         return dynamics.look_ahead(env, state, params, nothing)[0]  # whether a job fits
 
     def nothing(self, env: DAS, params: Params) -> Choice:
-        """Nobody starts."""
+        """No job starts."""
         del params
         shape = env.window, env.num_servers
         return Choice(jnp.zeros(shape, jnp.int8), jnp.zeros(env.window, bool))
@@ -257,7 +257,7 @@ class DASReader(ClusterReader[DAS]):
         return Choice(timestep.metrics.counts, timestep.metrics.failed), jnp.bool_(True)
 
     def answer(self, env: DAS, cluster: Cluster, decision: Choice) -> dict[str, Any]:
-        """Whom to start where."""
+        """Jobs to start, with their machines."""
         jobs = cluster["waiting"]
         order = order_of(jobs, "waiting")[: env.window]
         names = [name_of(jobs[place], place) for place in order]
@@ -280,7 +280,7 @@ class _Part(NamedTuple):
     counts: np.ndarray  # int8 [running jobs, M]
     time: int
     seen: np.ndarray  # float32 [K, 2]
-    gone: int  # 1 of a cluster without jobs: a table has one at least
+    gone: int  # 1 for a cluster without jobs: a table has at least one
 
 
 def _read(env: DAS, cluster: Cluster) -> _Part:
@@ -357,7 +357,7 @@ def _finished(cluster: Cluster) -> list[Mapping[str, Any]]:
 def _with_owners(
     cluster: Cluster, jobs: Sequence[Mapping[str, Any]], table: JobTable
 ) -> tuple[JobTable, np.ndarray]:
-    """The table with groups and users, and what finished jobs tell of these."""
+    """The table with groups and users, and their finished jobs' run times (``State.seen``)."""
     codes: list[dict[str, int]] = [{}, {}]
     columns = {}
     for known, name in zip(codes, (GROUP, USER), strict=True):

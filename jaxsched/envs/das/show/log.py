@@ -1,6 +1,6 @@
-"""What is kept of DAS' episodes: records, the metrics over them (section 8), pictures.
+"""Records of DAS' episodes, metrics over them (section 8), and pictures.
 
-Pictures show gangs on machines, and how contention slows them.
+Pictures show gangs on machines, and their slow-down by contention.
 """
 
 from functools import cache, partial
@@ -31,7 +31,7 @@ OWN_METRICS = {
     "avg_fee": Metric("fee", "$", "lower", 3, "mean of price * g * run / 3600"),
     "avg_inflation": Metric("inflation", "", "lower", 3, "mean of run / d"),
 }
-"""Metrics that only this system has."""
+"""Metrics of this system alone."""
 MEASURED = (
     *("finished", "avg_jct", "avg_jct_min", "avg_wait", "avg_run", "avg_slowdown"),
     *("avg_inflation", "avg_fee", "makespan", "utilization", "steps", "return"),
@@ -44,15 +44,15 @@ class Records(NamedTuple):
     ``machines`` is None unless allocations are recorded.
     """
 
-    start: Array  # int32, s; -1 before
-    finish: Array  # int32, s; -1 before
+    start: Array  # int32, s; -1 if none yet
+    finish: Array  # int32, s; -1 if none yet
     total_reward: Array  # float32
     decisions: Array  # int32
     machines: Array | None  # int8 [J, M], instances on each machine
 
 
 class PerJob(NamedTuple):
-    """Every job of some episodes; float64 ``[E, J]``, NaN where there is no finished job.
+    """All jobs of some episodes; float64 ``[E, J]``, NaN for unfinished jobs.
 
     Attributes:
       submit: s.
@@ -73,7 +73,7 @@ class PerJob(NamedTuple):
 
 @cache
 def recorder(env: DAS, *, machines: bool = False) -> Recorder:
-    """Gathers ``Records`` from the steps of one episode.
+    """A recorder that gathers ``Records`` from the steps of one episode.
 
     Args:
       env: the environment.
@@ -107,7 +107,7 @@ def per_job(env: DAS, params: Params, episodes: Any, records: Any) -> PerJob:
     Args:
       env: the environment.
       params: its parameters.
-      episodes: int ``[E]``, the episodes played.
+      episodes: int ``[E]``, indices of the episodes.
       records: ``Records`` with leaves ``[E, ...]``.
     """
     del env
@@ -148,7 +148,7 @@ def summarise(env: DAS, params: Params, episodes: Any, records: Any) -> dict[str
     Args:
       env: the environment the records come from.
       params: its parameters.
-      episodes: int ``[E]``, the episodes played.
+      episodes: int ``[E]``, indices of the episodes.
       records: ``Records`` with leaves ``[E, ...]``.
     """
     records = jax.tree.map(np.asarray, records)
@@ -172,16 +172,16 @@ def summarise(env: DAS, params: Params, episodes: Any, records: Any) -> dict[str
 
 
 LEVELS = (104, 112, 125, 150)
-"""Contention (percent) up to which a job counts as free of it, slightly, clearly, badly slowed."""
+"""Upper bounds of contention (percent) of the first four levels of ``SLOWED``."""
 SLOWED = ("full speed", "up to 12 % slower", "up to 25 % slower", "up to 50 % slower", "worse")
 
 
 LEAST_CHANGES = 64
-"""Starts and finishes are filled up to a power of two from here on: episodes share programs."""
+"""Starts and finishes are padded to a power of two, at least this: episodes share programs."""
 
 
 class Gangs(NamedTuple):
-    """Where jobs ran, ``[J]`` each (s); ``counts`` ``[J, M]`` are instances on each machine."""
+    """When jobs ran, ``[J]`` each (s), and where: ``counts`` ``[J, M]``, instances by machine."""
 
     start: np.ndarray
     finish: np.ndarray
@@ -195,7 +195,7 @@ def recording(env: DAS) -> Recording:
 
 
 def _schedule(env: DAS, params: Params, episode: int, trajectory: Trajectory) -> Schedule:
-    """The machines of each job and how it was slowed down, which the records tell."""
+    """The machines of each job and its slow-down, from the records."""
     offset, count = (int(np.asarray(x)[episode]) for x in (params.offset, params.num_jobs))
     table = np.asarray(params.rows, np.int64)[offset : offset + count]
     records = jax.tree.map(lambda x: np.asarray(x)[None], trajectory.records)
@@ -204,7 +204,7 @@ def _schedule(env: DAS, params: Params, episode: int, trajectory: Trajectory) ->
     last = max(start.max(initial=0), finish.max(initial=0))
     until = np.where(
         (start >= 0) & (finish < 0), last, finish
-    )  # of the cut ones, to the last event
+    )  # unfinished jobs end at the last event
     gangs = Gangs(start, until, np.asarray(records.machines, np.int64)[0, :count])
     found = contention(env, table, gangs)
     submit = (table[:, SUBMIT] - int(np.asarray(params.first)[episode])).astype(np.float64)
@@ -240,11 +240,11 @@ def _schedule(env: DAS, params: Params, episode: int, trajectory: Trajectory) ->
 
 
 class Contention(NamedTuple):
-    """Contention of the jobs that run, from each instant on at which a job starts or finishes.
+    """Contention of running jobs from each start or finish to the next.
 
     Attributes:
       time: ``[K]`` s, ascending.
-      job: int ``[K, R]``, who runs, by row of the running table; -1 in empty rows.
+      job: int ``[K, R]``, running jobs by row of the running table; -1 in empty rows.
       percent: ``[K, R]``.
     """
 
@@ -254,7 +254,7 @@ class Contention(NamedTuple):
 
 
 class Spans(NamedTuple):
-    """Times during which a job's contention (percent) stayed the same, ``[n]`` each."""
+    """Intervals of constant contention (percent) of a job, ``[n]`` each."""
 
     job: np.ndarray
     start: np.ndarray
@@ -268,7 +268,7 @@ def contention(cluster: Cluster, table: np.ndarray, gangs: Gangs) -> Contention:
     Args:
       cluster: machines and contention model.
       table: int64 ``[J, 8]``, rows of ``Params``.
-      gangs: who ran where and when; finishes of all that started.
+      gangs: where and when jobs ran; all that started have a finish.
     """
     ran = np.flatnonzero((gangs.start >= 0) & (gangs.finish > gangs.start))
     time = np.concatenate([gangs.finish[ran], gangs.start[ran]])
@@ -292,11 +292,11 @@ def contention(cluster: Cluster, table: np.ndarray, gangs: Gangs) -> Contention:
 def _played(
     cluster: Cluster, job: Array, begins: Array, rows: Array, counts: Array
 ) -> tuple[Array, Array]:
-    """Who runs and how slowly after each change, by the simulator; ``[K, R]`` each.
+    """Running jobs and their contention after each change, by the simulator; ``[K, R]`` each.
 
     Args:
       cluster: machines and contention model.
-      job: int32 ``[K]``, who starts or finishes.
+      job: int32 ``[K]``, the job that starts or finishes.
       begins: bool ``[K]``, it starts.
       rows: int32 ``[K, 8]``, its row of ``Params``.
       counts: int8 ``[K, M]``, its instances on each machine if it starts, else 0.
@@ -314,7 +314,7 @@ def _played(
 
 
 def spans_of(found: Contention, gangs: Gangs) -> Spans:
-    """Until when each contention lasted, by the end, and then by the start of the job."""
+    """The spans of constant contention, sorted by end, then by start of the job."""
     at, row = np.nonzero(found.job >= 0)
     job, start, percent = found.job[at, row], found.time[at], found.percent[at, row]
     order = np.lexsort((start, job))
@@ -328,7 +328,7 @@ def spans_of(found: Contention, gangs: Gangs) -> Spans:
 
 
 def _entries(env: DAS, table: np.ndarray, gangs: Gangs, spans: Spans) -> list[Any]:
-    """Pieces of the jobs: rows of each machine, one after the other in time as contention goes."""
+    """Pieces of the jobs: rows on each machine, cut in time where contention changes."""
     lanes = [Lanes(m * env.gpus_per_server, env.gpus_per_server) for m in range(env.num_servers)]
     held: dict[int, list[tuple[int, int]]] = {}
     for job in np.argsort(gangs.start, kind="stable").tolist():
@@ -347,7 +347,7 @@ def _entries(env: DAS, table: np.ndarray, gangs: Gangs, spans: Spans) -> list[An
 
 
 def _contention_lines(found: Contention, table: np.ndarray) -> tuple[Line, ...]:
-    """Mean slow-down of the GPUs that run, and of the job that has it worst; percent."""
+    """Mean slow-down of GPUs in use, and that of the slowest job; percent."""
     if not len(found.time):
         return ()
     runs = found.job >= 0

@@ -1,4 +1,4 @@
-"""What the paper reports (KDD 2023), and how a run stands to it."""
+"""Figures of the paper (KDD 2023), and how a run compares."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ BASE = "fifo_loadbalance"
 
 
 class Figures(NamedTuple):
-    """Completion time and fee of a job: averages (min, $), or what else is said of both."""
+    """Completion time and fee of a job: averages (min, $), ratios or p-values."""
 
     jct: float
     fee: float
@@ -47,7 +47,7 @@ TABLE_1 = {
 
 
 BASELINES = (*HEURISTICS, "malo", "mosa", "DL2", "RIFLING")
-"""The policies of Table 1 that are not the paper's own."""
+"""The paper's baselines in Table 1."""
 
 
 def best_ratio(cluster: str) -> Figures:
@@ -66,7 +66,7 @@ def _ratio(cluster: str, jct: float, fee: float) -> Figures:
     return Figures(round(own.jct / jct, 3), round(own.fee / fee, 3))
 
 
-MINUTES_SAVED = 34.0  # a job, against RIFLING
+MINUTES_SAVED = 34.0  # per job, against RIFLING
 DOLLARS_SAVED, JOBS_PER_DAY = 10_000.0, 17_000
 WILCOXON = {
     "small": Figures(0.0002, 0.0588),
@@ -84,7 +84,7 @@ def paper_rows(
 ) -> list[dict[str, Any]]:
     """Rows of the report's table of claims: ratios of means over these episodes.
 
-    On clusters of other sizes than the paper's there is no figure of the paper's.
+    For other cluster sizes than the paper's, the paper has no figure.
     ``python -m benchmarks.papers das`` takes geometric means of the ratios over more episodes.
     """
     sizes = {size: name for name, size in CLUSTERS.items()}
