@@ -1,4 +1,4 @@
-"""Rigid jobs on servers: which waiting job starts next, on workloads of a leaderboard."""
+"""Rigid jobs on servers: which waiting job starts next, on the leaderboard's workloads."""
 
 from jaxsched.envs.cluster.environment import ClusterJobs, Params
 

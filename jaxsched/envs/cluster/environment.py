@@ -1,4 +1,4 @@
-"""Rigid jobs as an environment: which waiting job starts next, and who makes way for it."""
+"""Rigid jobs as an environment: which waiting job starts next, and which are suspended."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ MOST_POSITIONS = 2**14
 
 
 class Params(NamedTuple):
-    """What may change without recompiling.
+    """Parameters that may change without recompiling.
 
     Attributes:
       jobs: the job tables; an episode is an index into them.
@@ -64,21 +64,21 @@ class ClusterJobs(Environment):
     """Servers and rigid jobs, as ``jaxsched.trace_replay`` replays them.
 
     A step is a decision: the job at position 0..W-1 of the window starts where placement puts it,
-    or (W) no job does until a job ends or is submitted. Steps at which no job could start are left
-    out. The window holds the oldest waiting jobs. An illegal action counts as W or, where that is
-    illegal too (nothing else will happen), as the oldest job that fits.
+    or (W) no job does until a job ends or is submitted. Steps at which no job could start are
+    skipped. The window holds the oldest waiting jobs. An illegal action counts as W or, where W is
+    illegal too (no event will come), as the oldest job that fits.
 
-    The reward is minus the seconds that passed times the jobs in the system, over the table's jobs
-    and ``scale_s``: an episode's sum is minus the mean job completion time in units of ``scale_s``.
+    The reward is minus the job-seconds in the system, divided by the table's jobs and by
+    ``scale_s``: an episode's sum is minus the mean job completion time in units of ``scale_s``.
     Terminates when the last job has started; the clock then goes on to the last end. Truncates
     where a schedule runs past 2**31 s.
 
     With ``suspends``, running jobs are in the window as well and an action is a score for each
-    position, float32 ``[W + 1]``: the order that waiting and running jobs share, highest first. Who
-    runs is settled in that order as in the replay engine: a job is chosen, is suspended or starts,
-    or none is and time goes on to the next instant, which is an end, a submission, or that a
-    running job has got as many GPU-seconds as one of the thresholds. The score at W is that of
-    leaving things as they are; jobs below it do not start. Scores of empty positions are not read.
+    position, float32 ``[W + 1]``: one order of waiting and running jobs, highest first. In that
+    order the environment picks the jobs to run, as the replay engine does: a step chooses, suspends
+    or starts a job, or goes on to the next instant: an end, a submission, or a running job whose
+    GPU-seconds reach one of the thresholds. The score at W is that of
+    waiting; waiting jobs below it do not start. Scores of empty positions are not read.
 
     With ``commits``, a step chooses any waiting job, as a scheduler that commits to its choice
     (mode ``commit`` of the replay engine): no job starts until that job fits, and submissions and
@@ -90,23 +90,23 @@ class ClusterJobs(Environment):
       servers: in place of both, servers of different sizes as ``16x2,20x8`` (``16x2:4``: for jobs
         of at most 4 GPUs; ``4x8@v100,8x8@k80``: GPUs of different types); empty: all are alike.
       window: W, waiting jobs that the policy chooses from (with ``suspends``, and running ones).
-      locality: what fits.
-      placement: which server.
+      locality: on which free GPUs a job fits.
+      placement: which server a job gets.
       may_wait: a policy may wait while a job could start.
       suspends: running jobs may be suspended for others.
-      restart_s: seconds of work that a suspension adds, unless ``params`` is told otherwise.
+      restart_s: seconds of work that a suspension adds; the default of ``params``.
       commits: a choice is a commitment; without ``suspends``.
-      sees_run_times: observations say how long waiting jobs will run, which no real cluster knows;
-        for comparisons with rules that know it.
+      sees_run_times: observations show run times of waiting jobs, which no real cluster knows;
+        for comparisons with clairvoyant rules.
       speeds: where GPUs have types, how fast types of jobs run on each: ``gavel``, or a file
-        (``trace_replay.speeds``); empty: job tables say it.
+        (``trace_replay.speeds``); empty: job tables have them.
       type_choice: where GPUs have types, the kind of servers that a job takes: the first listed on
         which it fits, or the one on which it runs fastest.
-      least_speed_percent: likewise, a job takes none on which it runs at less than so many percent
-        of its speed on its fastest.
+      least_speed_percent: where GPUs have types, a job takes no kind on which it is slower than
+        this percentage of its fastest speed.
       quotas: a job starts only if its owner (virtual cluster) then holds at most its quota of GPUs:
         ``equal`` shares of the cluster, or in proportion to the GPU-seconds of the owner's jobs
-        (``work``), as ``isolated`` policies of the replay engine have it; ``none``: without limits.
+        (``work``), as in ``isolated`` policies of the replay engine; ``none``: without limits.
     """
 
     num_servers: Annotated[int, Bounds(1, MAX_GPUS)] = 4
@@ -159,13 +159,13 @@ class ClusterJobs(Environment):
 
     @property
     def cluster(self) -> Cluster:
-        """The cluster that a replay would take."""
+        """The cluster in the replay engine's form."""
         if self.servers:
             return Cluster.of(self.servers)
         return Cluster(self.num_servers, self.gpus_per_server)
 
     def largest_job(self) -> int | None:
-        """What one kind of servers can hold, where servers are of several sizes."""
+        """Most GPUs of a job on one kind of servers, where servers differ in size."""
         largest = self.cluster.largest_job(self.locality)
         return largest if largest < self.cluster.num_gpus else None
 
@@ -184,7 +184,7 @@ class ClusterJobs(Environment):
 
     @property
     def rules(self) -> Rules:
-        """The options as the dynamics take them."""
+        """The options in the dynamics' form."""
         return Rules(
             self.cluster,
             self.window,
@@ -211,8 +211,8 @@ class ClusterJobs(Environment):
           tables: job tables as ``trace_replay.replay`` takes them.
           scale_s: seconds of mean completion time that cost a reward of 1.
           length: pad the tables to at least this many jobs.
-          restart_s: seconds of work that a suspension adds; with ``suspends`` only. The option's
-            by default.
+          restart_s: seconds of work that a suspension adds; with ``suspends`` only. By default
+            the option.
           thresholds: GPU-seconds of service at which a decision is due, with ``suspends`` only and
             then ``DECADES`` by default.
 
@@ -249,11 +249,11 @@ class ClusterJobs(Environment):
         Policy("las", thresholds=thresholds or (), restart_s=restart_s)  # what is out of range
 
     def knows(self) -> Knowledge:
-        """Run times where they are shown, else what jobs of the same owner and size have taken."""
+        """Run times where they are shown, else predictions from jobs of the same owner and size."""
         return "run times" if self.sees_run_times else "prediction"
 
     def facts(self) -> dict[str, str]:
-        """The cluster, and what its rules are."""
+        """The cluster and its rules, in words."""
         may = ["jobs run to their end"]
         if self.suspends:
             may = [f"running jobs may be suspended, which adds {self.restart_s} s of work"]
@@ -286,10 +286,10 @@ class ClusterJobs(Environment):
         return params.jobs.empty_row
 
     def max_steps(self, params: Params) -> int:
-        """Three per job: its start, and where allowed, waiting for its submission and its end.
+        """Three per job: its start, and where allowed, waits for its submission and its end.
 
-        With suspension it is a bound that no reasonable policy comes near: every instant passes,
-        and at each every running job is suspended, chosen and starts again.
+        With suspension, a bound far above any reasonable policy: at every instant every running job
+        is suspended, chosen and started again.
         """
         jobs = self.max_jobs(params)
         if self.commits:
@@ -362,7 +362,7 @@ class ClusterJobs(Environment):
     def _starting(
         self, state: State, jobs: Jobs, action: Array, finished: Array, params: Params
     ) -> tuple[State, Start, Array]:
-        """The state after the action, the job that started, and whether the clock is to go on."""
+        """The state after the action, the job that started, and whether the clock must go on."""
         del params
         position = self._position(state, jobs, action, finished)
         placed, start = dynamics.start_job(self.rules, state, jobs, position)
@@ -371,14 +371,14 @@ class ClusterJobs(Environment):
     def _committed(
         self, state: State, jobs: Jobs, action: Array, finished: Array
     ) -> tuple[State, Start, Array]:
-        """Likewise with the job that waits until it fits, and the time that it costs together."""
+        """The state once the chosen job fits and starts, its start, and the job-seconds passed."""
         position = self._position(state, jobs, action, finished)
         fits, spent = dynamics.until_it_fits(self.rules, state, jobs, position)
         placed, start = dynamics.start_job(self.rules, fits, jobs, position)
         return placed, start, spent
 
     def _position(self, state: State, jobs: Jobs, action: Array, finished: Array) -> Array:
-        """The position that an action means."""
+        """The position for an action; an illegal one is replaced."""
         wait = self.window
         may = dynamics.legal(self.rules, state, jobs)
         is_legal = (action >= 0) & (action <= wait) & may[jnp.clip(action, 0, wait)]
@@ -388,7 +388,7 @@ class ClusterJobs(Environment):
     def _suspending(
         self, state: State, jobs: Jobs, action: Array, finished: Array, params: Params
     ) -> tuple[State, Start, Array]:
-        """Likewise, of scores."""
+        """``_starting`` where the action is a score per position."""
         settled, decision = suspension.decide(self.rules, state, jobs, action)
         settled = settled._replace(plan=select(finished, state.plan, settled.plan))
         starts, stops, chosen = (jnp.where(finished, self.window, each) for each in decision)
@@ -412,7 +412,7 @@ class ClusterJobs(Environment):
             of_started["preemptions"] = dynamics.account_of(state, start.job).preemptions
         events = JobEvents(
             started=row,
-            finished=row,  # its end is known, unless it is suspended before and starts again
+            finished=row,  # its planned end; a later start after a suspension replaces it
             of_started=of_started,
             of_finished={"finish": start.end},
         )

@@ -1,7 +1,7 @@
 """The replay engine's orders as policies of the environment.
 
-Each gives the schedule of ``jaxsched.trace_replay.replay``, job by job, as long as all waiting jobs
-(with suspension, and all running ones) are in the window. Axes: ``W`` positions.
+Each gives the schedule of ``jaxsched.trace_replay.replay``, job by job, if all waiting jobs
+(with suspension, all running ones too) are in the window. Axes: ``W`` positions.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,14 +27,14 @@ Mode = Literal["skip", "block"]
 ORDERS: tuple[Order, ...] = (
     "fifo", "sjf", "lrf", "spf", "qssf", "lifo", "sjf-narrow", "lpf", "f1", "slowdown"
 )  # fmt: skip
-"""Those that never suspend a job; ``f1`` needs ``commits``, ``slowdown`` types of GPUs."""
+"""Orders that never suspend a job; ``f1`` needs ``commits``, ``slowdown`` types of GPUs."""
 SUSPENDING: tuple[Order, ...] = ("srtf", "srsf", "las", "spot")
-"""Those that need ``suspends``; ``las`` has the queues of the parameters' thresholds."""
+"""Orders that need ``suspends``; the queues of ``las`` are the parameters' thresholds."""
 MOST_WORK = 2**30  # GPU-seconds at which QSSF's estimates are cut
 
 
 def _key(env: ClusterJobs, order: Order, view: View) -> Array:
-    """What the order goes by, lower first; ``[W, 2]``, the second column for ties of the first."""
+    """The order's sort key, lower first; ``[W, 2]``, the second column breaks ties."""
     state: State = view.state
     jobs = view.params.jobs.of_episode(state.episode)
     rows = state.window
@@ -71,7 +71,7 @@ def _key(env: ClusterJobs, order: Order, view: View) -> Array:
             run = jnp.where(dynamics.runs(state), state.time - account.last_start, 0)
             crossed = jobs.crossing[rows] <= (account.served + run)[:, None]
             return jnp.stack([jnp.sum(crossed, axis=1, dtype=jnp.int32), zero], axis=1)
-        case "spot":  # no job is suspended for an equal
+        case "spot":  # no job is suspended for one of equal priority
             waits = dynamics.waits(state, jobs).astype(jnp.int32)
             return jnp.stack([-jobs.priority[rows], waits], axis=1)
         case _:
@@ -79,7 +79,7 @@ def _key(env: ClusterJobs, order: Order, view: View) -> Array:
 
 
 def _seconds_left(state: State) -> Array:
-    """What remains of each position's job, restart included, int32 ``[W]``."""
+    """Remaining seconds of each position's job, restart included, int32 ``[W]``."""
     account = dynamics.account_of(state, state.window)
     return jnp.where(dynamics.runs(state), account.end - state.time, account.remaining)
 
@@ -94,9 +94,9 @@ def product(seconds: Array, gpus: Array) -> Array:
 def rule(env: ClusterJobs, order: Order, mode: Mode = "skip") -> Policy:
     """The first job in order that fits starts (``skip``), or the first in order waits (``block``).
 
-    Where choices commit both are the first in order, which then waits until it fits.
-    ``block`` needs ``may_wait``. Where the environment suspends jobs, the policy says the whole
-    order; running jobs come before all that wait in the orders that never suspend.
+    Where choices commit, both modes choose the first in order, which waits until it fits.
+    ``block`` needs ``may_wait``. Where the environment suspends jobs, the policy scores all
+    jobs; in orders that never suspend, running jobs come before all waiting ones.
 
     Raises:
       JaxschedError: an unknown order, or one that suspends where the environment does not, F1 where
@@ -131,7 +131,7 @@ def rule(env: ClusterJobs, order: Order, mode: Mode = "skip") -> Policy:
 
 
 def by_scores(name: str, score: Callable[[PyTree, Array], Array]) -> Policy:
-    """Acts by all of ``score(weights, observation)``, ``[W + 1]``, where jobs are suspended."""
+    """A policy whose action is ``score(weights, observation)``, ``[W + 1]``, with suspension."""
 
     def act(weights: PyTree, memory: PyTree, view: View, key: PRNGKey) -> tuple[Array, PyTree]:
         del key
@@ -154,7 +154,7 @@ def _choice(env: ClusterJobs, order: Order, mode: str, view: View) -> Array:
 
 
 def _scores(env: ClusterJobs, order: Order, mode: str, view: View) -> Array:
-    """Minus the place of each position in the order, and what is below all places; ``[W + 1]``."""
+    """Minus each position's rank in the order, then a lower score for waiting; ``[W + 1]``."""
     state: State = view.state
     jobs = view.params.jobs.of_episode(state.episode)
     waits, keys = dynamics.waits(state, jobs), _key(env, order, view)
@@ -183,7 +183,7 @@ RULES: Mapping[str, tuple[Order, Mode]] = MappingProxyType(
         "qssf": ("qssf", "skip"),
     }
 )
-"""Names of ``trace_replay.POLICIES`` as order and mode."""
+"""Names of ``trace_replay.POLICIES`` -> order and mode."""
 
 COMMITTED_RULES: Mapping[str, tuple[Order, Mode]] = MappingProxyType(
     {
@@ -193,14 +193,14 @@ COMMITTED_RULES: Mapping[str, tuple[Order, Mode]] = MappingProxyType(
         "f1": ("f1", "block"),
     }
 )
-"""Likewise, of those that play where choices commit."""
+"""Names of policies for environments where choices commit."""
 
 TYPED_RULES: Mapping[str, tuple[Order, Mode]] = MappingProxyType(
     {"least-slowdown": ("slowdown", "skip")}
 )
-"""Likewise, of ``trace_replay.TYPED``, of those that play where GPUs have types."""
+"""Names of ``trace_replay.TYPED`` for environments where GPUs have types."""
 
 SUSPENDING_RULES: Mapping[str, tuple[Order, Mode]] = MappingProxyType(
     {name: (name, "skip") for name in SUSPENDING}
 )
-"""Likewise, of those that suspend jobs."""
+"""Names of policies that suspend jobs."""

@@ -1,8 +1,8 @@
 """The cluster's jobs and named traces: rigid jobs like those of published clusters.
 
-Any workload of ``jaxsched.traces.clusters`` and any log does as well; those are stretched to
-``LOAD`` on the cluster in use. ``cluster-philly`` is for the usual cluster, ``cluster-rltune`` for
-that of RLTune's published environment (``RLTUNE_SERVERS``, with ``commits``).
+Any workload of ``jaxsched.traces.clusters`` and any log can be used too; they are stretched to
+``LOAD`` on the cluster in use. ``cluster-philly`` is for the default cluster, ``cluster-rltune``
+for that of RLTune's published environment (``RLTUNE_SERVERS``, with ``commits``).
 """
 
 from collections.abc import Sequence
@@ -25,13 +25,13 @@ from jaxsched.traces.usable import job_rows
 SERVERS, GPUS_PER_SERVER = 4, 8
 LOAD = 0.9
 SOURCE = "philly-like"
-REFERENCE = 6400  # jobs of a draw, from the first on, that have this load together
+REFERENCE = 6400  # first jobs of a draw, which together have the load ``LOAD``
 RUN_TIMES: dict[str, Any] = {"min_duration_s": 1, "max_duration_s": MAX_DURATION_S}
-"""Jobs run as long as they did, as on the board."""
+"""Run times are those of the trace, as on the leaderboard."""
 
 
 def with_owners(table: JobTable, index: int = 0) -> JobTable:
-    """Rigid jobs whose owners are the users (or models) that their trace names, if it names any."""
+    """Rigid jobs whose owners are the users (or models) of the trace, if it has any."""
     del index
     if "group" in table.columns or KIND not in table.columns:
         return table
@@ -39,7 +39,7 @@ def with_owners(table: JobTable, index: int = 0) -> JobTable:
 
 
 def _pieces(seed: int, num_traces: int, num_jobs: int) -> list[JobTable]:
-    """Consecutive pieces of one draw, the same however many are asked for."""
+    """Consecutive pieces of one draw; piece k is the same for any ``num_traces``."""
     trace = usable_jobs(SOURCE, seed, max(num_traces * num_jobs, REFERENCE))
     config = MappingConfig(SERVERS, GPUS_PER_SERVER, **RUN_TIMES)
     last = int(job_rows(trace)[REFERENCE - 1])
@@ -62,11 +62,11 @@ PHILLY = NamedTrace(
 RLTUNE_SERVERS = "16x2:4,20x8"
 """RLTune's cluster for Philly (github.com/dshruti20/RLTune): small servers for jobs of up to 4."""
 RLTUNE_JOBS = 256
-RLTUNE_SHRINKING = 60  # its clock of submissions has a second for so many of the log's
+RLTUNE_SHRINKING = 60  # seconds of the log per second of its submission clock
 
 
 def rltune_jobs(trace: Trace) -> JobTable:
-    """A published trace as RLTune's environment takes it: all jobs, in order of submission.
+    """A published trace as RLTune's environment reads it: its jobs, in order of submission.
 
     Jobs want 1, 2, 4 or a multiple of 8 GPUs, others are left out, as are those that the cluster
     cannot hold. Submissions are whole seconds from the first one on, divided by 60; run times are
@@ -99,7 +99,7 @@ def rltune_windows(
 
 
 def _rltune(seed: int, num_traces: int, num_jobs: int) -> list[JobTable]:
-    """Consecutive windows of one draw, the same however many are asked for."""
+    """Consecutive windows of one draw; window k is the same for any ``num_traces``."""
     count = drawn = num_traces * num_jobs
     jobs = rltune_jobs(usable_jobs(SOURCE, seed, drawn))
     while len(jobs) < count:

@@ -1,7 +1,7 @@
 """Networks that score each job by itself, and named recipes.
 
-The same weights play every cluster and window. Recipes learn on pieces of a generated trace for 4
-servers; what they learn plays on clusters of any size (``env.num_servers``, ``env.window``).
+The same weights fit every cluster and window. Recipes learn on pieces of a generated trace for 4
+servers; their policies run on clusters of any size (``env.num_servers``, ``env.window``).
 
 Axes: ``W`` positions, ``C`` and ``F`` as in ``rules.observation``.
 """
@@ -27,8 +27,8 @@ from jaxsched.systems.recipe import Recipe, Stage
 from jaxsched.types import Array, PRNGKey
 
 LEAST_SERVICE = {"service": -1.0, "runs": 0.1}
-"""Weights of a linear score with suspension at the start: the least attained service (logarithm)
-runs, and a job makes way only for one that has had less than a third of its own."""
+"""Initial weights of a linear score with suspension: jobs of the least attained service (logarithm)
+run, and a job is suspended only for one with less than a third of its service."""
 
 WIDTHS = {"jobs": ((32, 32), (32,)), "linear": ((), ())}
 """Kinds of networks that score jobs: ``hidden`` and ``wait`` of ``JobScorer``."""
@@ -44,9 +44,9 @@ class JobScorer(ExportableModule):
       window: W.
       hidden: widths of the layers that positions share.
       wait: widths of the layers that score waiting.
-      suspends: the environment's option; positions say more then.
-      sees_run_times: likewise.
-      has_types: whether GPUs have types, likewise.
+      suspends: the environment's option; adds entries to positions.
+      sees_run_times: the environment's option; adds entries to positions.
+      has_types: whether GPUs have types; adds entries to positions.
     """
 
     window: int
@@ -57,13 +57,13 @@ class JobScorer(ExportableModule):
     has_types: bool = False
 
     def initialiser(self, layer: str) -> nn.initializers.Initializer:
-        """A linear score of jobs that may be suspended is the least attained service at first."""
+        """A linear score with suspension begins as the least attained service."""
         if layer == "job_score" and self.suspends and not self.hidden:
             return self._least_service
         return super().initialiser(layer)
 
     def _least_service(self, key: PRNGKey, shape: Sequence[int], dtype: Any = jnp.float32) -> Array:
-        """``LEAST_SERVICE`` of the numbers of a position, 0 of all others."""
+        """``LEAST_SERVICE`` for a position's entries that it names, 0 for all others."""
         del key
         _, position = _names(self)
         column = [LEAST_SERVICE.get(name, 0.0) for name in position]
@@ -87,7 +87,7 @@ class JobScorer(ExportableModule):
 
 
 class ClusterValue(ExportableModule):
-    """The value of a state, for training: what all positions say on average, and the cluster.
+    """The value of a state, for training: from the mean over positions, and the cluster.
 
     Its weights fit every window, but the average is over all positions, empty ones included.
 
@@ -95,9 +95,9 @@ class ClusterValue(ExportableModule):
       window: W.
       hidden: widths of the layers that positions share.
       head: widths of the layers behind the average.
-      suspends: as of ``JobScorer``.
-      sees_run_times: likewise.
-      has_types: likewise.
+      suspends: see ``JobScorer``.
+      sees_run_times: see ``JobScorer``.
+      has_types: see ``JobScorer``.
     """
 
     single = True
@@ -128,7 +128,7 @@ class ClusterValue(ExportableModule):
 
 
 def _names(network: JobScorer | ClusterValue) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What the numbers of the cluster and of a position are."""
+    """Names of the entries of the cluster and of a position."""
     return unbatched(
         suspends=network.suspends,
         sees_run_times=network.sees_run_times,
@@ -157,7 +157,7 @@ def _jobs_steps(window: int, sizes: tuple[int, int]) -> list[nd.Step]:
 MINUTE_S = 60.0  # mean completion time that costs a reward of 1, where single actions are judged
 TRACES = TraceSet(PHILLY.name, PHILLY.name, PHILLY.name, 48, 32, 100)
 
-# Which job starts next; that waiting for nothing costs most would have to be learnt first.
+# Which job starts next; without waiting, whose cost would have to be learnt first.
 PPO = Recipe(
     env=ClusterJobs(may_wait=False),
     traces=TRACES,
@@ -199,7 +199,7 @@ QUICK = replace(
     checkpoint_every=12,
 )
 
-# The same by trying a state's actions on copies of it and redrawn futures, played to their end.
+# The same by branching: a state's actions on copies with resampled futures, run to their end.
 BRANCH = replace(
     PPO,
     stages=(
@@ -209,7 +209,7 @@ BRANCH = replace(
                 40,
                 futures=2,
                 alternatives=4,
-                max_steps=100,  # a play's end, as each step starts a job
+                max_steps=100,  # to the end, as each step starts a job
                 gradient_steps=8,
                 learning_rate=1e-3,
                 exploration=0.05,
@@ -225,7 +225,7 @@ BRANCH = replace(
     checkpoint_every=20,
 )
 
-# Running jobs may be suspended: a linear score of each job is the order that all share.
+# With suspension: linear scores give one order of waiting and running jobs.
 SEARCH = Recipe(
     env=ClusterJobs(window=64, may_wait=False, suspends=True),
     traces=TRACES,
@@ -245,7 +245,7 @@ SEARCH = Recipe(
     departures=(),
 )
 
-# RLTune's environment: servers of two sizes, choices that commit, run times known.
+# RLTune's environment: servers of two sizes, choices that commit, true run times.
 COMMITTED = Recipe(
     env=ClusterJobs(
         window=128,
@@ -280,13 +280,13 @@ NOTES = {
         "which job starts next, by a network that scores each job: no better than fifo-skip so far",
         "2 min on a CPU core",
     ),
-    "branch": PresetInfo("the same, by trying actions on copies of a state and redrawn futures"),
+    "branch": PresetInfo("as ppo, by trying actions on copies of a state and resampled futures"),
     "search": PresetInfo(
-        "who runs, with suspension, by a linear score of each job: between qssf and las",
+        "which jobs run, with suspension, by a linear score: between qssf and las",
         "7 min on a CPU core",
     ),
     "committed": PresetInfo(
-        "RLTune's environment: servers of two sizes, choices that commit, run times known",
+        "RLTune's environment: servers of two sizes, choices that commit, true run times",
         "5 min on a CPU core",
     ),
 }

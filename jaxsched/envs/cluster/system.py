@@ -1,4 +1,4 @@
-"""Rigid jobs on servers as the rest of the library sees them: no paper's system."""
+"""The record that describes rigid jobs on servers to the library: no paper's system."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -23,7 +23,7 @@ from jaxsched.systems.parts import Kind, Network, Rule, TraceSet
 WORDS: dict[str, tuple[Kind, str, str, bool]] = {
     "fifo": ("baseline", "the oldest job; later ones wait for it", "order of arrival", False),
     "fifo-skip": ("baseline", "the oldest job that fits", "order of arrival", False),
-    "lrf": ("baseline", "fewest GPUs first", "GPUs asked for", False),
+    "lrf": ("baseline", "fewest GPUs first", "GPUs requested", False),
     "qssf": ("baseline", "least expected GPU time first", "run times of jobs that ended", False),
     "las": (
         "baseline",
@@ -53,13 +53,13 @@ WORDS: dict[str, tuple[Kind, str, str, bool]] = {
     "lpf": ("reference", "longest job; choices commit", "run times", True),
     "f1": ("reference", "lowest score F1; choices commit", "run times", True),
 }
-"""Kind of each rule, what it does, what it knows, and whether no scheduler can know that."""
+"""Kind of each rule, what it does, what it reads, and whether it is clairvoyant."""
 BEST = ("srtf", "sjf", "f1")  # where jobs may be suspended, where not, where choices commit
-USUAL, ASKED = "jobs", "paper"  # of networks: what there is, and what benchmarks ask for
+USUAL, ASKED = "jobs", "paper"  # networks: the default, and the name that benchmarks use for it
 
 
 def _in_window(env: ClusterJobs, num_jobs: int, *, window: int) -> ClusterJobs:
-    """Rules see all waiting jobs unless told otherwise, and may wait: then they are the engine's.
+    """By default rules see all waiting jobs, and may wait: then they equal the engine's orders.
 
     They know which jobs are there, so that no more positions are needed than there are jobs.
     """
@@ -67,7 +67,7 @@ def _in_window(env: ClusterJobs, num_jobs: int, *, window: int) -> ClusterJobs:
 
 
 def _plays(name: str, env: ClusterJobs | None) -> bool:
-    """Those that suspend jobs where that is allowed; of committed ones every order once."""
+    """Whether the rule is used here: suspending rules with ``suspends``, each order once."""
     if name in TYPED_RULES:
         return env is not None and bool(env.cluster.gpu_types) and not env.commits
     if name in COMMITTED_RULES:
@@ -96,7 +96,7 @@ def _rule(name: str, kind: Kind, words: str, knows: str, clairvoyant: bool) -> R
 
 
 def _in_words(env: ClusterJobs, chosen: Mapping[str, Any]) -> dict[str, str]:
-    """Jobs that rules see."""
+    """A phrase for the jobs that rules see."""
     del env
     window = chosen["window"]
     seen = f"the {window} oldest jobs" if window else "all jobs in the system"
@@ -104,7 +104,7 @@ def _in_words(env: ClusterJobs, chosen: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _network(env: ClusterJobs, kind: str) -> Network:
-    """``jobs`` scores every job by itself, ``linear`` without hidden layers; others are flat."""
+    """``jobs`` scores every job separately, ``linear`` without hidden layers; others are flat."""
     kind = USUAL if kind == ASKED else kind
     if kind in WIDTHS:
         hidden, wait = WIDTHS[kind]
@@ -113,7 +113,7 @@ def _network(env: ClusterJobs, kind: str) -> Network:
 
 
 def _seen(env: ClusterJobs) -> dict[str, Any]:
-    """What makes positions say more."""
+    """Options that add entries to positions."""
     return {
         "suspends": env.suspends,
         "sees_run_times": env.sees_run_times,
@@ -130,7 +130,7 @@ def _value(env: ClusterJobs, kind: str) -> Any:
 SYSTEM = system.System(
     name="cluster",
     title="Rigid jobs on servers, as the leaderboard replays them",
-    decides="which waiting job starts next; with suspension, who runs",
+    decides="which waiting job starts next; with suspension, which jobs run",
     environment=ClusterJobs,
     metrics=system.Metrics(
         "avg_jct",

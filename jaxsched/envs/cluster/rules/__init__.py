@@ -1,1 +1,1 @@
-"""The rules of rigid jobs: what runs where, what is seen of it, futures drawn anew."""
+"""The rules of rigid jobs: dynamics, suspension, observations, resampled futures."""

@@ -1,15 +1,15 @@
-"""The rules: those of ``jaxsched.trace_replay``; no RL.
+"""The cluster's dynamics, those of ``jaxsched.trace_replay``.
 
 Axes: ``S`` servers, ``M`` GPUs per server, ``W`` positions of the window, ``n`` jobs (row ``n`` of
-a table is of no job), ``G`` owners, ``R`` rows of history.
+a table stands for no job), ``G`` owners, ``R`` rows of history.
 
 Between two decisions events happen one at a time: jobs that have ended enter the history, the
 lowest number first; jobs are admitted; then the clock goes on to the next instant. Where running
 jobs may be suspended, they stay in the window until they end, every job has an account, and the
-next instant may be one at which a running job has got so much service; ``suspension`` has the rest.
+next instant may be one at which its service reaches a threshold; see ``suspension``.
 
-Where a choice is a commitment (mode ``commit``), there are no instants: a submission or an end is
-an event of its own, which moves the clock, and a job has ended once it is in the history.
+Where a choice is a commitment (mode ``commit``), there are no instants: each submission and each
+end is an event that moves the clock, and a job has ended once it is in the history.
 """
 
 from typing import NamedTuple
@@ -59,7 +59,7 @@ class Rules(NamedTuple):
 
 
 class State(NamedTuple):
-    """A cluster at a moment; int32."""
+    """The cluster's state; int32."""
 
     episode: Array  # scalar
     time: Array  # scalar, s
@@ -67,10 +67,10 @@ class State(NamedTuple):
     entered: (
         Array  # scalar, jobs that have been in the window; those up to ``arrived`` queue for it
     )
-    window: Array  # [W], waiting jobs as submitted, then n; with suspension, running ones as well
+    window: Array  # [W], waiting (and suspendable running) jobs by submission, then n
     free_from: Array  # [M, S], when the GPU's last job ends
     job: Array  # [M, S], its last job
-    is_known: Array  # bool [M, S], that job has entered the history
+    is_known: Array  # bool [M, S], whether that job has entered the history
     running: Array  # scalar, jobs that run
     held: Array  # [G], GPUs that each owner holds
     queued: Array  # [G], jobs of each owner that wait
@@ -78,13 +78,13 @@ class State(NamedTuple):
     estimate: Array  # [n + 1], mean run time of the stream when the job was submitted, s
     overflow: Array  # bool scalar, a job would end beyond int32
     accounts: Array | None  # [n + 1, 8], ``Account`` of each job; None without suspension
-    plan: Plan | None  # what this instant has settled but not done yet; likewise
-    number: Array | None = None  # [M, S], which start its last job was; where choices commit
-    started: Array | None = None  # scalar, jobs started; likewise
+    plan: Plan | None  # moves of this instant not done yet; None without suspension
+    number: Array | None = None  # [M, S], its last job's place in the order of starts; ``commits``
+    started: Array | None = None  # scalar, jobs started; ``commits``
 
 
 class Start(NamedTuple):
-    """A job that starts; int32 scalars, of row n if none does."""
+    """A job that starts; int32 scalars; row n if no job starts."""
 
     job: Array
     start: Array  # of its first run
@@ -94,7 +94,7 @@ class Start(NamedTuple):
 
 
 def opened(rules: Rules, jobs: Jobs, episode: Array) -> State:
-    """The idle cluster at time 0, before anybody is admitted."""
+    """The idle cluster at time 0, before any job is admitted."""
     gpus = (rules.cluster.gpus_per_server, rules.cluster.num_servers)
     zero = jnp.int32(0)
     return State(
@@ -131,7 +131,7 @@ def free_gpus(rules: Rules, state: State) -> Array:
 
 
 def account_of(state: State, row: Array) -> Account:
-    """The accounts of jobs, ``[...]`` as their rows; ``end`` is 0 of jobs that wait."""
+    """The accounts of jobs, shape of ``row``; a waiting job's ``end`` is 0."""
     assert state.accounts is not None
     columns = state.accounts[row]
     return Account(*(columns[..., k] for k in range(columns.shape[-1])))
@@ -144,20 +144,20 @@ def ran_before(state: State) -> Array:
 
 
 def runs(state: State) -> Array:
-    """Which positions hold a job that runs, bool ``[W]``; none is there without suspension."""
+    """Which positions hold a running job, bool ``[W]``; none without suspension."""
     if state.accounts is None:
         return jnp.zeros(state.window.shape, bool)
     return account_of(state, state.window).end != 0
 
 
 def waits(state: State, jobs: Jobs) -> Array:
-    """Which positions hold a job that waits, bool ``[W]``."""
+    """Which positions hold a waiting job, bool ``[W]``."""
     occupied = state.window < jobs.empty_row
     return occupied if state.accounts is None else occupied & ~runs(state)
 
 
 def num_waiting(state: State, jobs: Jobs) -> Array:
-    """Jobs that wait in the window and behind it, int32 scalar."""
+    """Number of waiting jobs in the window and behind it, int32 scalar."""
     inside = jnp.sum(state.window < jobs.empty_row, dtype=jnp.int32)
     queued = inside + state.arrived - state.entered
     return queued if state.accounts is None else queued - state.running
@@ -169,9 +169,9 @@ def fits(rules: Rules, state: State, jobs: Jobs) -> Array:
 
 
 def can_choose(rules: Rules, state: State, jobs: Jobs) -> Array:
-    """Whether some job could start now, if need be in place of others; bool scalar.
+    """Whether some job could start now, possibly by suspending others; bool scalar.
 
-    A job that has started at this very instant makes way for no other.
+    A job that started at this instant is not suspended.
     """
     free = free_gpus(rules, state)
     if state.accounts is not None:
@@ -181,7 +181,7 @@ def can_choose(rules: Rules, state: State, jobs: Jobs) -> Array:
 
 
 def _fit(rules: Rules, state: State, jobs: Jobs, free: Array) -> Array:
-    """Which positions hold a waiting job that so many free GPUs of each server would do for."""
+    """Which positions hold a waiting job that fits ``free`` GPUs of each server."""
     able = waits(state, jobs) & fit(rules, jobs, free, state.window)
     if jobs.quota is not None:
         owner = jobs.group[state.window]
@@ -190,35 +190,35 @@ def _fit(rules: Rules, state: State, jobs: Jobs, free: Array) -> Array:
 
 
 def fit(rules: Rules, jobs: Jobs, free: Array, row: Array) -> Array:
-    """Whether so many free GPUs of each server would do for jobs, bool ``[...]`` as their rows."""
+    """Whether jobs fit ``free`` GPUs of each server, bool, shape of ``row``."""
     ranks = None if jobs.typed is None else jobs.typed.rank[row]
     return has_room(rooms_for(rules.cluster, rules.locality, free), jobs.num_gpus[row], ranks)
 
 
 def kinds(rules: Rules, jobs: Jobs, free: Array, rows: Array) -> Array:
-    """The kind of servers that jobs would get, int32 ``[W]``; junk where they do not fit."""
+    """The kind of servers that jobs would get, int32 ``[W]``; undefined if they do not fit."""
     assert jobs.typed is not None
     room = rooms_for(rules.cluster, rules.locality, free)
     return kinds_for(room, jobs.num_gpus[rows], jobs.typed.rank[rows])
 
 
 def all_started(state: State, jobs: Jobs) -> Array:
-    """Whether all jobs have come and none waits, or the clock has run out; bool scalar."""
+    """Whether all jobs are submitted and none waits, or time overflows; bool scalar."""
     return (jobs.submit[state.arrived] == NEVER) & (num_waiting(state, jobs) == 0) | state.overflow
 
 
 def upcoming(state: State, jobs: Jobs) -> Array:
     """The next instant of a decision, int32 scalar; ``NEVER`` if there is none.
 
-    A job ends or is submitted, or one that runs has got so much service while others wait.
+    A job ends or is submitted, or a running one reaches a threshold while others wait.
     """
     busy = jnp.where(state.free_from > state.time, state.free_from, NEVER)
     following = jnp.minimum(jnp.min(busy), jobs.submit[state.arrived])
     if state.accounts is not None:
         account = account_of(state, state.window)
-        begun = (account.last_start - account.served)[:, None]  # had it run ever since
+        begun = (account.last_start - account.served)[:, None]  # start of an unbroken run as long
         crossing = begun + jobs.crossing[state.window]
-        later = runs(state)[:, None] & (crossing > state.time)  # beyond int32 it is below
+        later = runs(state)[:, None] & (crossing > state.time)  # an overflow is negative
         later &= num_waiting(state, jobs) > 0
         crossings = jnp.where(later, crossing, NEVER)
         following = jnp.minimum(following, jnp.min(crossings, initial=NEVER))
@@ -226,7 +226,7 @@ def upcoming(state: State, jobs: Jobs) -> Array:
 
 
 def legal(rules: Rules, state: State, jobs: Jobs) -> Array:
-    """Bool ``[W + 1]``: positions whose job fits; and to wait, where something will happen.
+    """Legal actions, bool ``[W + 1]``: jobs that fit; and to wait, if an event will come.
 
     Without ``may_wait``, waiting is legal at the end only. Where choices commit, every position
     with a job is legal.
@@ -240,7 +240,7 @@ def legal(rules: Rules, state: State, jobs: Jobs) -> Array:
 
 
 def start_job(rules: Rules, state: State, jobs: Jobs, position: Array) -> tuple[State, Start]:
-    """Start the job of a position, which fits or was chosen; nothing at position W."""
+    """Start the job at a position, which fits or was chosen; at position W, no job."""
     row = jnp.append(state.window, jobs.empty_row)[position]
     starts = row < jobs.empty_row
     open_ = is_free(rules, state)
@@ -289,13 +289,13 @@ def start_job(rules: Rules, state: State, jobs: Jobs, position: Array) -> tuple[
 
 
 def without(window: Array, position: Array, jobs: Jobs) -> Array:
-    """The window without the job of a position, later ones moving up; W: as it is."""
+    """The window without the job at a position, later jobs moving up; W removes none."""
     later = jnp.append(window[1:], jobs.empty_row)
     return jnp.where(jnp.arange(window.shape[0]) >= position, later, window)
 
 
 def entered(state: State, jobs: Jobs) -> State:
-    """The oldest of the jobs behind the window take its empty positions."""
+    """Fill the window's empty positions with the oldest jobs behind it."""
     inside = jnp.sum(state.window < jobs.empty_row, dtype=jnp.int32)
     position = jnp.arange(state.window.shape[0], dtype=jnp.int32)
     row = state.entered + position - inside
@@ -307,17 +307,17 @@ def entered(state: State, jobs: Jobs) -> State:
 
 
 def happenings(state: State, jobs: Jobs) -> tuple[Array, Array]:
-    """The job that enters the history next (n if none does), and whether one is admitted."""
+    """The job that enters the history next (n: none), and whether a job is admitted."""
     new = (state.free_from <= state.time) & ~state.is_known
     ended = jnp.min(jnp.where(new, state.job, jobs.empty_row))
     return ended, (ended == jobs.empty_row) & (jobs.submit[state.arrived] <= state.time)
 
 
 def event(state: State, jobs: Jobs) -> tuple[State, Array]:
-    """One event; the clock goes on where nothing else happens.
+    """One event; without an end or an admission, the clock goes on.
 
     Returns:
-      The state, and the seconds that all jobs submitted have spent together, float32.
+      The state, and the job-seconds in the system that passed, float32.
     """
     ended, admits = happenings(state, jobs)
     ends = ended < jobs.empty_row
@@ -328,9 +328,9 @@ def event(state: State, jobs: Jobs) -> tuple[State, Array]:
 
 
 def event_of_its_own(state: State, jobs: Jobs) -> tuple[State, Array]:
-    """``event`` where choices commit: the next submission, or the next end if it is before.
+    """``event`` where choices commit: the next submission, or the next end if it is earlier.
 
-    Of equal ends that of the job that started first.
+    Of equal ends, the job that started first ends first.
     """
     held = ~state.is_known
     next_end = jnp.min(jnp.where(held, state.free_from, NEVER))
@@ -351,7 +351,7 @@ def event_of_its_own(state: State, jobs: Jobs) -> tuple[State, Array]:
 def _happened(
     state: State, jobs: Jobs, time: Array, ended: Array, ends: Array, admits: Array
 ) -> tuple[State, Array]:
-    """The state once the clock has gone on and, if so, a job has ended or one is admitted."""
+    """The state at ``time``, after an end (if ``ends``) or an admission (if ``admits``)."""
     present = num_waiting(state, jobs) + state.running
     spent = (time - state.time).astype(jnp.float32) * present
 
@@ -377,7 +377,7 @@ def _happened(
 
 
 def to_choice(rules: Rules, state: State, jobs: Jobs, passes: Array) -> tuple[State, Array]:
-    """Events up to the next decision: everything has happened, and a job could start.
+    """Process events until none is left at this instant and a job could start.
 
     Args:
       rules: the rules.
@@ -386,7 +386,7 @@ def to_choice(rules: Rules, state: State, jobs: Jobs, passes: Array) -> tuple[St
       passes: bool scalar, the clock goes on at least once.
 
     Returns:
-      The state, and the seconds that all jobs submitted have spent together, float32. Once the last
+      The state, and the job-seconds in the system that passed, float32. Once the last
       job has started, the clock goes on to the last end.
     """
     begun = state.time
@@ -414,10 +414,10 @@ def to_choice(rules: Rules, state: State, jobs: Jobs, passes: Array) -> tuple[St
 
 
 def until_it_fits(rules: Rules, state: State, jobs: Jobs, position: Array) -> tuple[State, Array]:
-    """Events one by one until the job of a position fits; none at position W.
+    """Process events one by one until the job at a position fits; none at position W.
 
     Returns:
-      The state, and the seconds that all jobs submitted have spent together, float32.
+      The state, and the job-seconds in the system that passed, float32.
     """
     row = jnp.append(state.window, jobs.empty_row)[position]
 

@@ -1,11 +1,11 @@
-"""What a policy cannot know of a state, drawn anew: later arrivals, run times of unended jobs.
+"""Resampling of what a policy cannot know: later arrivals, run times of unfinished jobs.
 
-Jobs to come are a bootstrap of the table's. The run time of a job that waits or runs is that of
-another job like it that is longer than what it has run: of its owner and its number of GPUs, where
+Later jobs are a bootstrap of the table's. A waiting or running job gets the run time of another
+job, longer than it has run: one of the same owner and number of GPUs, where
 the table has at least ``ENOUGH`` of those, else of its number of GPUs, of its owner, or any.
 
-Axes: ``S`` servers, ``M`` GPUs per server, ``n`` jobs (row ``n`` of a table is of no job), ``H``
-scopes of a job (``trace_replay.history``).
+Axes: ``S`` servers, ``M`` GPUs per server, ``n`` jobs (row ``n`` of a table stands for no job),
+``H`` scopes of a job (``trace_replay.history``).
 """
 
 import jax
@@ -22,20 +22,20 @@ from jaxsched.trace_replay.tables import NEVER
 from jaxsched.types import Array, PRNGKey
 
 ENOUGH = 4
-"""Other jobs of a scope to draw from; with fewer the run time would be as good as known."""
-LATEST_S = 2**30 - 1  # so that two times add up within int32
+"""Least number of other jobs in a scope; fewer would almost reveal the run time."""
+LATEST_S = 2**30 - 1  # so that the sum of two times fits in int32
 
 
 def resampled(
     key: PRNGKey, cluster: Cluster, jobs: Jobs, state: State, restart_s: Array
 ) -> tuple[State, Jobs]:
-    """The state with other ends of running jobs, and its table alone with another future.
+    """The state with resampled ends of running jobs, and its table alone, resampled.
 
     Args:
       key: of the draw.
       cluster: the cluster.
       jobs: the stack of tables.
-      state: between two steps.
+      state: a state between two steps.
       restart_s: seconds of work that a suspension adds.
     """
     arrival_key, time_key = jax.random.split(key)
@@ -49,7 +49,7 @@ def resampled(
     drawn = like_others(time_key, own, seconds_run(state, own, end, restart_s, speed))
     more = jnp.where(hidden, drawn - own.duration, 0)
     later_s = _later(own, more, speed)
-    moved = end + later_s  # beyond int32 it is below
+    moved = end + later_s  # an overflow is negative
     more = jnp.where((end > state.time) & ((moved <= state.time) | (moved == NEVER)), 0, more)
     later_s = _later(own, more, speed)
 
@@ -76,7 +76,7 @@ def resampled(
     )
     if state.accounts is not None:
         account = dynamics.account_of(state, jnp.arange(jobs.empty_row + 1))
-        later = duration - own.duration  # of jobs to come as well
+        later = duration - own.duration  # includes later jobs
         account = account._replace(
             remaining=account.remaining + later,
             end=account.end + jnp.where(account.end > state.time, more, 0),
@@ -86,28 +86,28 @@ def resampled(
 
 
 def _later(own: Jobs, more: Array, speed: Array | None) -> Array:
-    """By how much ends move, with so much more work; int32 ``[n + 1]``."""
+    """Seconds by which ``more`` work delays ends, int32 ``[n + 1]``."""
     if speed is None:
         return more
     return run_time_at(own.duration + more, speed) - run_time_at(own.duration, speed)
 
 
 def ends(state: State, own: Jobs) -> Array:
-    """When running jobs end, 0 of others; int32 ``[n + 1]``."""
+    """End times of running jobs, 0 for others; int32 ``[n + 1]``."""
     busy = state.free_from > state.time
     row = jnp.where(busy, state.job, own.empty_row)
     return jnp.zeros(own.empty_row + 1, jnp.int32).at[row].max(jnp.where(busy, state.free_from, 0))
 
 
 def unended(state: State, end: Array) -> Array:
-    """Jobs that were admitted and have not ended, bool ``[n + 1]``."""
+    """Jobs that are admitted and have not ended, bool ``[n + 1]``."""
     row = jnp.arange(end.shape[0])
     inside = jnp.zeros(end.shape, bool).at[state.window].set(True)
     return (inside | (row >= state.entered) | (end > state.time)) & (row < state.arrived)
 
 
 def speeds_running(cluster: Cluster, state: State, own: Jobs) -> Array | None:
-    """The speed of each running job where it runs, int32 ``[n + 1]``; of others junk.
+    """The speed of each running job on its servers, int32 ``[n + 1]``; else undefined.
 
     None where GPUs have no types.
     """
@@ -123,7 +123,7 @@ def speeds_running(cluster: Cluster, state: State, own: Jobs) -> Array | None:
 def seconds_run(
     state: State, own: Jobs, end: Array, restart_s: Array, speed: Array | None
 ) -> Array:
-    """Seconds of its work that each job has done, int32 ``[n + 1]``; its run time is longer.
+    """Seconds of work that each job has done, less than its run time, int32 ``[n + 1]``.
 
     With suspension: done by now or by the last suspension, whichever is more. Where GPUs have types
     (``speed``), in seconds of the run time, rounded down.
@@ -142,17 +142,17 @@ def seconds_run(
 
 
 def like_others(key: PRNGKey, own: Jobs, least: Array) -> Array:
-    """A run time of each job: another's of its narrowest scope that has enough longer ones.
+    """Draw each job's run time from longer jobs of its narrowest scope with enough of them.
 
-    Where no scope has, any longer one of the table, its own among them.
+    If no scope has enough, draw from all longer jobs of the table, itself included.
 
     Args:
       key: of the draw.
-      own: the table, whose jobs are longer than ``least``; what is said of others has no meaning.
+      own: the table; results of jobs no longer than ``least`` are undefined.
       least: seconds ``[n + 1]``.
     """
     shape = own.known.scopes.T.shape  # [H, n + 1]
-    scope = own.known.scopes.T.reshape(-1)  # no two columns have a number in common
+    scope = own.known.scopes.T.reshape(-1)  # columns have disjoint numbers
     first, order = _longer(scope, jnp.tile(own.duration, shape[0]), jnp.tile(least, shape[0]))
     last = jnp.searchsorted(scope[order], scope, side="right").astype(jnp.int32)
     place = jnp.zeros_like(order).at[order].set(jnp.arange(order.shape[0], dtype=jnp.int32))
@@ -175,7 +175,7 @@ def like_others(key: PRNGKey, own: Jobs, least: Array) -> Array:
 
 
 def _longer(scope: Array, duration: Array, least: Array) -> tuple[Array, Array]:
-    """Where those longer than ``least`` begin among their scope's; jobs by scope and duration."""
+    """Jobs sorted by scope and duration, and where those longer than ``least`` begin."""
     index = jnp.arange(scope.shape[0], dtype=jnp.int32)
     asks = jnp.repeat(jnp.arange(2, dtype=jnp.int32), scope.shape[0])  # after equal durations
     both = (jnp.tile(scope, 2), jnp.concatenate([duration, least]), asks, jnp.tile(index, 2))
@@ -214,7 +214,7 @@ def in_order(scopes: Array, submit: Array, num_gpus: Array, real: Array) -> tupl
 
 
 def _f1(submit: Array, duration: Array, num_gpus: Array) -> Array:
-    """Places in the order of F1, in single precision; int32 ``[n + 1]``."""
+    """Ranks in the order of F1, in single precision; int32 ``[n + 1]``."""
     since, run = (jnp.log10(jnp.maximum(each, 0.1)) for each in (submit, duration))
     order = jnp.argsort(run * num_gpus + 870 * since, stable=True)
     number = jnp.arange(order.shape[0], dtype=jnp.int32)

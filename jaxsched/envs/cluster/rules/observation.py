@@ -1,4 +1,4 @@
-"""What a policy sees: not the run time of a job that has not ended, unless it is asked for.
+"""Observations: without run times of unfinished jobs, unless ``sees_run_times``.
 
 Axes: ``S`` servers, ``W`` positions, ``C`` numbers of the cluster, ``F`` numbers of a position.
 Neither C nor F depends on the cluster, the window or the table, so that weights shared by the
@@ -34,8 +34,8 @@ CLUSTER = (
 )
 """Shares of the cluster's GPUs that are free and that one job could get; shares of servers with no
 free GPUs, up to a quarter, a half, three quarters, less than all, and all of them; logarithms of
-the jobs that run, wait, and wait behind the window, and of the GPUs that jobs waiting in the window
-want over those of the cluster."""
+the jobs that run, wait, and wait behind the window, and of the GPUs that waiting jobs in the window
+request over those of the cluster."""
 
 POSITION = (
     "occupied",
@@ -54,7 +54,7 @@ POSITION = (
 """Whether a job is there, waits and fits now, and is the oldest; its GPUs (logarithm, shares of a
 server, at most 1, and of the cluster); seconds waited, the mean run time of its stream when it was
 submitted, and this times its GPUs (logarithms); GPUs that its owner holds (share of the cluster)
-and jobs of it that wait (logarithm); and of each scope of the history the logarithm of the jobs
+and the owner's waiting jobs (logarithm); for each scope of the history the logarithm of the jobs
 ended, and the recent mean, the mean and the spread of the logarithms of run times, as of now."""
 
 OF_CLUSTER = ("restart",)
@@ -67,23 +67,23 @@ far, these times its GPUs, seconds of its present run, how often it was suspende
 
 OF_RUN_TIMES = ("run_time", "work", "slowdown", "f1_size", "f1_age")
 """Where run times are seen, behind all these: the run time, this times the GPUs and the bounded
-slowdown were the job to start now (logarithms); and the two parts of F1 (``trace_replay.policies``)
-over 100: ``log10(run time) * GPUs``, and the 870 times ``log10(time / submission)`` by which the
-job's submission is less than the time. The rule ``f1`` goes by the first less the second."""
+slowdown if the job started now (logarithms); and the two parts of F1 (``trace_replay.policies``)
+over 100: ``log10(run time) * GPUs``, and ``870 log10(time / submission)``. The rule ``f1`` orders
+jobs by the first minus the second."""
 
 OF_TYPES = ("speed", "best_speed")
 """Where GPUs have types, behind all these: the speed of the job on the type that it would get now,
-in times of that at which its run time was taken (logarithm; 0 where it does not fit), and the same
+relative to that of its run time (logarithm; 0 where it does not fit), and the same
 over its speed on its fastest type."""
 
-BRIEF_S = 10.0  # run times below it count as that long in the bounded slowdown
+BRIEF_S = 10.0  # shorter run times count as this long in the bounded slowdown
 F1_WEIGHT, F1_UNIT = 870.0, 100.0
 OCTAVES = 16.0  # logarithms are divided by this
 LARGEST = 4.0  # no entry is above it: GPU-seconds are below 2**46
 
 
 def logarithm(value: Array) -> Array:
-    """Octaves of one more, in 16ths."""
+    """``log2(1 + value) / 16``."""
     return jnp.log2(1.0 + value.astype(jnp.float32)) / OCTAVES
 
 
@@ -212,7 +212,7 @@ def _of_types(rules: Rules, state: State, jobs: Jobs) -> Array:
 def unbatched(
     *, suspends: bool, sees_run_times: bool = False, has_types: bool = False
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Names of the numbers of the cluster, and of a position."""
+    """Names of the entries of the cluster, and of a position."""
     cluster: tuple[str, ...] = CLUSTER
     position: tuple[str, ...] = POSITION
     if suspends:
@@ -225,7 +225,7 @@ def unbatched(
 
 
 def _names_of(rules: Rules) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """``unbatched`` under rules."""
+    """``unbatched`` for these rules."""
     return unbatched(
         suspends=rules.suspends,
         sees_run_times=rules.sees_run_times,
@@ -234,32 +234,32 @@ def _names_of(rules: Rules) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def names(rules: Rules) -> tuple[str, ...]:
-    """What the entries of an observation are."""
+    """Names of an observation's entries."""
     cluster, position = _names_of(rules)
     return (*cluster, *(f"position{q}.{name}" for q in range(rules.window) for name in position))
 
 
-_OCTAVES = "octaves of one more"
+_OCTAVES = "log2(1 + x)"
 _OF_CLUSTER = {
     "free": ("free GPUs over those of the cluster", "1", 1.0),
     "largest_fit": ("GPUs that one job could get over those of the cluster", "1", 1.0),
     "none_free": ("share of servers without free GPUs", "1", 1.0),
     "quarter_free": ("share of servers with up to a quarter of their GPUs free", "1", 1.0),
-    "half_free": ("up to a half", "1", 1.0),
-    "most_free": ("up to three quarters", "1", 1.0),
-    "nearly_free": ("more, but not all", "1", 1.0),
-    "wholly_free": ("all of them", "1", 1.0),
+    "half_free": ("share of servers with more, up to a half", "1", 1.0),
+    "most_free": ("share of servers with more, up to three quarters", "1", 1.0),
+    "nearly_free": ("share of servers with more, but not all", "1", 1.0),
+    "wholly_free": ("share of servers with all GPUs free", "1", 1.0),
     "running": ("jobs that run", _OCTAVES, OCTAVES),
     "waiting": ("jobs that wait", _OCTAVES, OCTAVES),
     "behind_window": ("jobs that wait behind the window", _OCTAVES, OCTAVES),
-    "gpus_wanted": ("GPUs that waiting jobs of the window want over those of the cluster", _OCTAVES,
+    "gpus_wanted": ("GPUs that waiting jobs in the window request over the cluster's", _OCTAVES,
                     OCTAVES),
     "restart": ("seconds of work that a suspension adds", _OCTAVES, OCTAVES),
 }  # fmt: skip
 _OF_POSITION = {
-    "occupied": ("1 where a job is", "1", 1.0),
-    "fits": ("1 where it waits and could start now", "1", 1.0),
-    "first": ("1 at the oldest", "1", 1.0),
+    "occupied": ("1 for a job, else 0", "1", 1.0),
+    "fits": ("1 if it waits and could start now", "1", 1.0),
+    "first": ("1 for the oldest job", "1", 1.0),
     "gpus": ("GPUs of the job", _OCTAVES, OCTAVES),
     "gpus_of_server": ("its GPUs over those of a server, at most 1", "1", 1.0),
     "gpus_of_cluster": ("its GPUs over those of the cluster", "1", 1.0),
@@ -270,13 +270,13 @@ _OF_POSITION = {
     "owner_waits": ("jobs of its owner that wait", _OCTAVES, OCTAVES),
     "runs": ("1 where the job runs", "1", 1.0),
     "attained": ("seconds for which it has held GPUs", _OCTAVES, OCTAVES),
-    "service": ("GPU-seconds that it has got", _OCTAVES, OCTAVES),
+    "service": ("GPU-seconds that it has held", _OCTAVES, OCTAVES),
     "run": ("seconds of its present run", _OCTAVES, OCTAVES),
-    "suspensions": ("how often it was suspended", _OCTAVES, OCTAVES),
+    "suspensions": ("its suspensions so far", _OCTAVES, OCTAVES),
     "priority": ("its priority", _OCTAVES, OCTAVES),
     "run_time": ("seconds that the job will run", _OCTAVES, OCTAVES),
     "work": ("this times its GPUs", _OCTAVES, OCTAVES),
-    "slowdown": ("its bounded slowdown, were it to start now", _OCTAVES, OCTAVES),
+    "slowdown": ("its bounded slowdown if it started now", _OCTAVES, OCTAVES),
     "f1_size": ("log10(run time) times its GPUs", "1", F1_UNIT),
     "f1_age": ("870 log10(time / submission)", "1", F1_UNIT),
     "speed": (
@@ -297,7 +297,7 @@ _OF_SCOPE = {
 
 
 def features(rules: Rules) -> dict[str, Feature]:
-    """What each kind of entry means, by its name with ``*`` for every number."""
+    """Meaning of each entry, by its name with ``*`` for the position."""
     cluster, position = _names_of(rules)
     found = {name: Feature(*_OF_CLUSTER[name]) for name in cluster}
     for name in position:

@@ -1,12 +1,12 @@
-"""Decisions where running jobs may be suspended: scores say who comes before whom.
+"""Decisions where running jobs may be suspended: scores order waiting and running jobs.
 
-Who runs at an instant is settled as in the replay engine (``jaxsched.trace_replay.suspension``):
-waiting jobs are chosen in order of the scores, running jobs after them make way, and those whose
-GPUs are left over never stop. A step chooses, suspends or starts one job, or goes on to the next
-instant; what is settled and not done yet stays with the state. Ties go to the job submitted first.
-A job that has started at this very instant makes way for no other: whatever the scores are, an
-instant comes to its end. The engine's orders are never in want of that, since a job that could not
-run before another one cannot after it either.
+The jobs that run at an instant are chosen as in the replay engine
+(``jaxsched.trace_replay.suspension``): waiting jobs are chosen in order of the scores, running jobs
+with lower scores are suspended for them, and those whose GPUs are not needed run on. A step
+chooses, suspends or starts one job, or goes on to the next instant; moves that are planned but not
+done stay in the state. Ties go to the job submitted first. A job that started at this instant is
+not suspended, so that an instant ends whatever the scores are. The engine's orders do not
+need that rule: a job that could not run before another one cannot run after it either.
 
 Axes: ``S`` servers, ``M`` GPUs per server, ``W`` positions, ``n`` jobs, as in ``dynamics``; ``K``
 numbers of GPUs.
@@ -27,7 +27,7 @@ from jaxsched.trace_replay.waiting import NONE
 from jaxsched.types import Array
 
 FIRST = jnp.iinfo(jnp.int32).min
-"""The value of a job that makes way for no other."""
+"""The value of a job that is not suspended for any other."""
 
 
 class Decision(NamedTuple):
@@ -39,23 +39,23 @@ class Decision(NamedTuple):
 
 
 def read(rules: Rules, state: State, jobs: Jobs) -> Array:
-    """Which scores are read, bool ``[W + 1]``; the last one also at the end."""
+    """Which scores are read, bool ``[W + 1]``; the last one with ``may_wait`` or at the end."""
     last = dynamics.all_started(state, jobs) | rules.may_wait
     return jnp.append(state.window < jobs.empty_row, last)
 
 
 def decide(rules: Rules, state: State, jobs: Jobs, scores: Array) -> tuple[State, Decision]:
-    """What the scores of the positions, and of waiting, come to.
+    """The next move by the scores of the positions and of waiting.
 
     Args:
       rules: the rules.
       state: the cluster.
       jobs: the table.
-      scores: float32 ``[W + 1]``. A job that waits with a lower score than the last one's is left
-        out, if something will happen while it goes on waiting (and ``rules.may_wait``).
+      scores: float32 ``[W + 1]``. A waiting job with a lower score than the last entry does not
+        start, if another event will come (and ``rules.may_wait``).
 
     Returns:
-      The state with what is settled, and who is chosen, starts or is suspended.
+      The state with its plan, and the jobs that start, are suspended or chosen.
     """
     window, empty = state.window, jobs.empty_row
     value = ~ordered(scores)  # the highest score first
@@ -89,12 +89,12 @@ def chosen(state: State, jobs: Jobs) -> Array:
 
 
 def first_of_sizes(state: State, jobs: Jobs, value: Array, contends: Array) -> Contenders:
-    """The first contender of each number of GPUs: later ones need as much and may suspend fewer.
+    """The first contender of each number of GPUs: later ones need as many and may suspend fewer.
 
     Args:
       state: the cluster.
       jobs: the table.
-      value: int32 ``[W]``, of the ranks.
+      value: int32 ``[W]``, lowest first.
       contends: bool ``[W]``.
     """
     of_size = contends & (jobs.num_gpus[state.window] == jobs.sizes[:, None])  # [K, W]
@@ -105,7 +105,7 @@ def first_of_sizes(state: State, jobs: Jobs, value: Array, contends: Array) -> C
 
 
 def suspend_job(state: State, jobs: Jobs, position: Array, restart_s: Array) -> State:
-    """Suspend the job of a position, which runs; nothing at position W."""
+    """Suspend the running job at a position; at position W, no job."""
     assert state.accounts is not None and state.plan is not None
     row = jnp.append(state.window, jobs.empty_row)[position]
     stops = row < jobs.empty_row

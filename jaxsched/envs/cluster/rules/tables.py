@@ -1,7 +1,7 @@
 """From job tables to the arrays that the environment reads (host side).
 
-Axes: ``E`` tables, ``n`` jobs of the longest, in order of submission; every array has a row ``n``
-more, of no job. ``Q`` thresholds of service.
+Axes: ``E`` tables, ``n`` jobs of the longest, in order of submission; every array has one more row,
+``n``, that stands for no job. ``Q`` thresholds of service.
 """
 
 from collections.abc import Callable, Sequence
@@ -38,20 +38,20 @@ class Jobs(NamedTuple):
     Attributes:
       submit: seconds; padding is never submitted.
       duration: seconds.
-      num_gpus: GPUs wanted.
+      num_gpus: GPUs requested.
       group: the job's owner (user or virtual cluster).
       priority: larger goes first; 0 where a table has none.
-      crossing: ``[E, n + 1, Q]``, seconds of holding GPUs after which a job has got as many
-        GPU-seconds as a threshold; a decision is due then.
-      known: what ``trace_replay.history`` needs of the jobs.
+      crossing: ``[E, n + 1, Q]``, seconds of holding GPUs after which a job reaches each threshold
+        of GPU-seconds; a decision is due then.
+      known: inputs of ``trace_replay.history``.
       num_jobs: ``[E]``, jobs of the table.
       owners: bool ``[G]``, all true: its length is the number of owners of any table.
-      scopes: bool ``[R]``, likewise for rows of history.
-      sizes: ``[K]``, the numbers of GPUs that jobs of any table want.
-      f1: the job's place in the order of F1 (``trace_replay.policies``); None unless choices
+      scopes: bool ``[R]``, all true: its length is the number of rows of history.
+      sizes: ``[K]``, the numbers of GPUs that jobs of any table request.
+      f1: the job's rank in the order of F1 (``trace_replay.policies``); None unless choices
         commit.
       quota: ``[E, G]``, GPUs that each owner may hold; None where owners have no quotas.
-      typed: what the job is on each kind of servers, ``[E, n + 1, kinds]``
+      typed: the job's speed and rank of each kind of servers, ``[E, n + 1, kinds]``
         (``trace_replay.gpu_types``); None where GPUs have no types.
     """
 
@@ -84,7 +84,7 @@ class Jobs(NamedTuple):
         return self._of_tables(lambda column: column[None])
 
     def _of_tables(self, change: Callable[[Array], Array]) -> "Jobs":
-        """With what tables have of their own changed."""
+        """With ``change`` applied to the arrays that have an axis ``E``."""
         shared = {"owners": self.owners, "scopes": self.scopes, "sizes": self.sizes}
         own = self._replace(owners=(), scopes=(), sizes=())  # type: ignore[arg-type]
         return jax.tree.map(change, own)._replace(**shared)
@@ -109,11 +109,11 @@ def build_jobs(
       cluster: the cluster; every job must fit.
       length: pad the tables to at least this many jobs.
       thresholds: GPU-seconds, ``Q`` of them.
-      locality: what fits.
-      ranks_f1: whether jobs have a place in the order of F1.
+      locality: on which free GPUs a job fits.
+      ranks_f1: whether to compute the jobs' ranks in the order of F1.
       types: where GPUs have types, how jobs choose among them.
-      speeds: likewise, of types of jobs; None: tables have them.
-      share: what the quotas of owners are in proportion to; None: they have none.
+      speeds: where GPUs have types, speeds of types of jobs; None: tables have them.
+      share: what owners' quotas are in proportion to; None: owners have none.
 
     Raises:
       JaxschedError: there are none, or one cannot be replayed on the cluster.
@@ -170,7 +170,7 @@ def build_jobs(
 
 
 def _quotas(tables: Sequence[JobTable], cluster: Cluster, share: Share) -> Array:
-    """What owners may hold, ``[E, G]``; without end for owners that a table has not."""
+    """GPUs that owners may hold, ``[E, G]``; no limit for owners that a table does not have."""
     found = [quotas(table, cluster, share, isolated=True) for table in tables]
     count = max(map(len, found))
     padded = [np.pad(each, (0, count - len(each)), constant_values=NEVER) for each in found]
@@ -183,7 +183,7 @@ def _typed(
     types: Policy,
     stacked: Callable[[Sequence[Integers], int], Array],
 ) -> Typed:
-    """What jobs are on each kind; padding is on all, and never submitted."""
+    """Jobs' speeds and ranks of each kind; padding fits all kinds, and is never submitted."""
     found = [
         typed(speeds_of(table, cluster), types.type_choice, types.least_speed_percent)
         for table in tables

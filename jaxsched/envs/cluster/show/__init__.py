@@ -1,1 +1,1 @@
-"""What is told of rigid jobs: episodes and golden cases."""
+"""Records of rigid jobs' episodes, and golden cases."""

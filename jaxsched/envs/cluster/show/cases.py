@@ -38,7 +38,7 @@ WHOLE = ("finished", "makespan", "preemptions")
 
 
 def read(case: Mapping[str, Any]) -> Episode:
-    """A case that has either a rule as its policy, or actions.
+    """Read a case that has either a rule as its policy, or actions.
 
     Raises:
       JaxschedError: the case is malformed, or its table must be refused.
@@ -70,7 +70,7 @@ def read(case: Mapping[str, Any]) -> Episode:
 
 @cache
 def _rules(env: ClusterJobs) -> tuple[tuple[str, ...], Policy]:
-    """Names of all rules of an environment, and these as one policy; the same for equal ones."""
+    """Names of an environment's rules, and one policy of all; equal environments share it."""
     known = dict(RULES)
     if env.commits:
         known |= COMMITTED_RULES
@@ -99,7 +99,7 @@ def _of_actions(
 
 
 def _row(env: ClusterJobs, step: Step, params: Params) -> OrderedDict[str, Array]:
-    """A step as the result lists it; ``start`` is the job that started, n if none did."""
+    """A step of the result; ``start`` is the job that started, n if none did."""
     del params
     return OrderedDict(
         time=step.before.time,

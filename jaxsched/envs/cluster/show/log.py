@@ -1,4 +1,4 @@
-"""The cluster's episodes: records of jobs, metrics over them, schedules (who held which GPUs).
+"""The cluster's episodes: records of jobs, metrics over them, schedules (jobs on GPUs).
 
 Axes: ``T`` steps, ``S`` servers, ``M`` GPUs per server.
 """
@@ -21,7 +21,7 @@ from jaxsched.jobs.schedule import Fact, Pieces, Schedule, server_bands, usual_l
 from jaxsched.systems.recording import Recording, running_jobs, time_of
 from jaxsched.types import NO_JOB, Array, TimeStep
 
-BRIEF_S = 10  # shorter jobs count as so long in the bounded slowdown
+BRIEF_S = 10  # shorter jobs count as this long in the bounded slowdown
 
 OWN_METRICS: Mapping[str, Metric] = {
     "p99_jct": Metric("99 % JCT", "s", "lower", 1, "99th percentile of finish - submit"),
@@ -58,13 +58,13 @@ def summarise(
     Args:
       env: the environment the records come from.
       params: its parameters.
-      episodes: int ``[E]``, the episodes played.
+      episodes: int ``[E]``, indices of the episodes.
       records: those of ``recorder``, leaves ``[E, ...]``.
 
     Returns:
       By name: the standard ones, ``METRICS`` of rigid jobs and ``OWN_METRICS``, as on the board
-      (``jaxsched.trace_replay.records.summary``): use of the cluster is the time that jobs held
-      GPUs, with what suspensions added.
+      (``jaxsched.trace_replay.records.summary``): utilization is the time that jobs held
+      GPUs, restarts included.
     """
     rows = np.asarray(episodes)
     columns = (params.jobs.submit, params.jobs.duration, params.jobs.num_gpus)
@@ -94,12 +94,12 @@ def summarise(
 
 
 SIZES = (1, 2, 4, 8)
-"""GPUs up to which jobs are of one kind in pictures."""
+"""Most GPUs of each kind of job in pictures."""
 KINDS = ("1 GPU", "2 GPUs", "3 or 4 GPUs", "5 to 8 GPUs", "more GPUs")
 
 
 class Moment(NamedTuple):
-    """What is kept of a step: its instant, and what it left on the GPUs, int32 ``[S, M]``."""
+    """The recorded part of a step: its time, and the jobs on the GPUs after it, ``[S, M]``."""
 
     time: Array
     job: Array
@@ -164,10 +164,10 @@ def _schedule(
 def _entries(
     moments: Moment, empty_row: int, server_gpus: tuple[int, ...]
 ) -> list[tuple[int, int, int, float, float, int]]:
-    """Runs of jobs on GPUs, as ``Pieces.of`` takes them.
+    """Runs of jobs on GPUs, in the form of ``Pieces.of``.
 
-    A run begins at the step after which a GPU has another end to wait for. It ends then or, where
-    the job is suspended, at the step after which the GPU has no longer that end to wait for.
+    A run begins at the step in which a GPU's end time changes. It ends at that time or, if
+    the job is suspended before, at the step in which the GPU's end time changes again.
     """
     time = np.asarray(moments.time, np.int64)
     is_there = np.arange(np.shape(moments.job)[-1]) < np.array(server_gpus)[:, None]
