@@ -1,4 +1,4 @@
-"""Golden cases in files, played; results have the layout of the case's ``expect``."""
+"""Runs golden cases in files; results have the layout of the case's ``expect``."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,14 +12,14 @@ from jaxsched.systems.system import System
 
 
 def run_file(path: Path, policy: str | None) -> tuple[dict[str, Any] | None, list[str]]:
-    """Play a case file: one case, several under ``cases``, or under ``reject`` tables to refuse.
+    """Run a case file: one case, several under ``cases``, or under ``reject`` tables to refuse.
 
     Args:
       path: of the file.
-      policy: rule that plays the cases, ``RULE`` or ``SYSTEM/RULE``; None: as each case says.
+      policy: rule that decides, ``RULE`` or ``SYSTEM/RULE``; None: as each case says.
 
     Returns:
-      The result in the layout of the case's ``expect``, and a line for each table that is refused.
+      The result in the layout of the case's ``expect``, and a line for each refused table.
 
     Raises:
       JaxschedError: no case file, or the one case is refused.
@@ -37,7 +37,7 @@ def run_file(path: Path, policy: str | None) -> tuple[dict[str, Any] | None, lis
 def _simulated(
     system: System, case: Mapping[str, Any], folder: Path, policy: str | None
 ) -> dict[str, Any]:
-    """The result of one case, under the policy that is asked for if there is one."""
+    """The result of one case, under ``policy`` if it is given."""
     played = under_policy(case, system.name, policy)
     return in_layout(golden.simulate(system, with_table(played, folder)), played.get("expect"))
 
@@ -45,7 +45,7 @@ def _simulated(
 def _run_each(
     system: System, entries: Any, key: str, folder: Path, policy: str | None
 ) -> tuple[dict[str, Any], list[str]]:
-    """The same of a file that lists cases, or tables that must be refused, under ``key``."""
+    """Results of a file that lists cases, or tables to refuse, under ``key``."""
     if not isinstance(entries, list) or not all(isinstance(entry, Mapping) for entry in entries):
         raise JaxschedError(f"{key!r} must be a list of objects")
     verdict = "refused" if key == "reject" else "reject"
@@ -64,11 +64,11 @@ def _run_each(
 
 
 def in_layout(result: dict[str, Any], expect: Any) -> dict[str, Any]:
-    """The result with those entries of its lists of steps that the case's ``expect`` lists.
+    """The result, its lists of steps cut to the entries that the case's ``expect`` lists.
 
-    Cases record the first steps and later only some. Entries are chosen by their ``step`` where
-    they have one, else by their ``slot``, else from the start; values are untouched. Everything is
-    kept where ``expect`` is absent or lists something else.
+    Cases record the first steps and some later ones. Entries are chosen by their ``step`` where
+    they have one, else by their ``slot``, else from the start; values are unchanged. All entries
+    stay where ``expect`` is absent or lists something else.
     """
     if not isinstance(expect, Mapping):
         return result

@@ -1,6 +1,6 @@
 """Golden cases as episodes, and the checks and rows that systems' readers share.
 
-A system's reader (``Cases.read``) makes an ``Episode`` of a case; ``systems.golden`` plays it for
+A system's reader (``Cases.read``) turns a case into an ``Episode``; ``systems.golden`` runs it for
 its result or its picture.
 """
 
@@ -25,7 +25,7 @@ programs are compiled."""
 
 
 class Episode(NamedTuple):
-    """A golden case, ready to be played.
+    """A golden case, ready to run.
 
     Attributes:
       env: the environment.
@@ -34,12 +34,12 @@ class Episode(NamedTuple):
       result: ``result(trajectory, metrics)``, the result; the trajectory's moments are those of
         ``kept``.
       weights: of the policy.
-      name: what pictures call the policy; its own name if empty.
+      name: the policy's name in pictures; its own if empty.
       kept: ``kept(env, step, params)``, the part of each step that the result needs; the same
         function for equal environments.
       most_steps: steps that the case lists; None: to the end.
-      past_end: listed steps after the end are in the result as well.
-      state: where the episode begins; None: where resets begin. Its first action has no effect.
+      past_end: the result has the listed steps after the end too.
+      state: initial state; None: that of a reset. With a state, the first action has no effect.
     """
 
     env: Any
@@ -55,7 +55,7 @@ class Episode(NamedTuple):
 
 
 Content = Union[Episode, Callable[[], dict[str, Any]], Mapping[str, "Content"]]  # noqa: UP007
-"""What a case holds: an episode, a computation that is none, or several of either by name."""
+"""Content of a case: an episode, another computation, or several of either by name."""
 
 
 def listed_actions(actions: Sequence[PyTree]) -> tuple[Policy, PyTree]:
@@ -93,7 +93,7 @@ _LISTED = Policy("listed actions", _first, _act)
 def rows_of(moments: Mapping[str, Any] | None) -> list[dict[str, Any]]:
     """Moments by name as rows of a result, with their number as ``step``; in the names' order.
 
-    ``OrderedDict`` keeps that order while a program runs; of ``dict`` names are sorted.
+    ``OrderedDict`` keeps that order in a program; JAX sorts the names of a ``dict``.
     """
     columns = {name: values.tolist() for name, values in (moments or {}).items()}
     rows = zip(*columns.values(), strict=True)
@@ -103,7 +103,7 @@ def rows_of(moments: Mapping[str, Any] | None) -> list[dict[str, Any]]:
 def options_of(
     case: Mapping[str, Any], options: Mapping[str, str], others: Iterable[str] = ()
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Options of the environment that a case's ``config`` names, and the others that it names.
+    """Options of the environment in a case's ``config``, and its other entries.
 
     Args:
       case: the case.
@@ -190,15 +190,15 @@ DECIDED = (
 
 
 def under_policy(case: Mapping[str, Any], system: str, word: str | None = None) -> dict[str, Any]:
-    """A case whose policy, if it has one, is the rule's own name.
+    """A case whose policy, if it has one, is the rule's name without its system.
 
     Args:
       case: the case; its ``policy`` may be ``RULE`` or ``SYSTEM/RULE``.
       system: name of its system.
-      word: policy that plays in place of what the case decides; None: as the case says.
+      word: policy in place of the case's policy or actions; None: as the case says.
 
     Raises:
-      JaxschedError: the policy is of another system, or a trained one, which cases do not play.
+      JaxschedError: the policy is of another system, or a trained one, which cases do not take.
     """
     if word is not None:
         case = {key: value for key, value in case.items() if key not in DECIDED}
@@ -229,7 +229,7 @@ def whole_moment(time_s: Any) -> int | None:
 
 
 def shared_length(num_jobs: int) -> int:
-    """Length to pad a table to, so that few programs are compiled: 64, 256, 1024, ... jobs."""
+    """Length to which tables are padded, so that they share programs: 64, 256, 1024, ... jobs."""
     length = 64
     while length < num_jobs:
         length *= 4

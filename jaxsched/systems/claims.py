@@ -1,11 +1,11 @@
 """Verdicts on a paper's claims, and rows of a report's table of claims.
 
-A claim is ``reproduced`` if what was measured is within ``TOLERANCE`` of the paper's size, that is
-of its distance from no effect (1 for a ratio, 0 for a change). A level, such as a share of GPUs in
-use, has no such value and is held to its own size. A claim is ``direction only`` if what was
-measured lies on the paper's side of no effect, with all of its interval, but not within that
-tolerance, or the paper gives no size. Otherwise it is ``not reproduced``. What was not measured, or
-cannot be compared, is ``not tested``.
+A claim is ``reproduced`` if the measured figure is within ``TOLERANCE`` of the paper's effect size,
+its distance from no effect (1 for a ratio, 0 for a change). A level, such as a share of GPUs in
+use, has no such value; its own size is used. A claim is ``direction only`` if the whole measured
+interval lies on the paper's side of no effect, but the figure is not within that
+tolerance, or the paper gives no size. Otherwise it is ``not reproduced``. A claim that was not
+measured, or cannot be compared, is ``not tested``.
 """
 
 import re
@@ -16,7 +16,7 @@ REPRODUCED, DIRECTION = "reproduced", "direction only"
 NOT_REPRODUCED, NOT_TESTED = "not reproduced", "not tested"
 VERDICTS = (REPRODUCED, DIRECTION, NOT_REPRODUCED, NOT_TESTED)
 TOLERANCE = 0.25
-"""Of the paper's size."""
+"""Share of the paper's size."""
 ROUNDING = 1e-9
 
 _NUMBER = r"[+-]?\d[\d,]*(?:\.\d+)?"
@@ -27,13 +27,13 @@ _SIZE = re.compile(_NUMBER)
 
 
 class Statement(NamedTuple):
-    """What a paper says of a figure.
+    """A paper's statement about a figure.
 
     Attributes:
-      low: the least that it says; the same as ``high`` for a single size.
-      high: the most; infinite if only the least is said.
+      low: its lower bound; the same as ``high`` for a single size.
+      high: its upper bound; infinite if there is none.
       none: the value of no effect; None for a level.
-      within: what may be missing at either end; None: ``TOLERANCE`` of the size.
+      within: slack at either end; None: ``TOLERANCE`` of the size.
       unit: of all of these, such as " %".
     """
 
@@ -73,7 +73,7 @@ def stated(says: float | str | None, none: float | None = None) -> Statement | N
 
     Args:
       says: a size (1.6, "44.1 %", "about 2"), a range ("20..35 %"), a bound ("< 1", ">= 12.65 %"),
-        an equality with what may be missing ("= 0 +- 5 %").
+        an equality with its slack ("= 0 +- 5 %").
       none: the value of no effect; None for a level.
 
     Returns:
@@ -102,8 +102,8 @@ def judge(
     """One of ``VERDICTS``.
 
     Args:
-      statement: what the paper says.
-      estimate: what was measured, in the statement's unit.
+      statement: the paper's statement.
+      estimate: the measured figure, in the statement's unit.
       low: the interval's lower end; the estimate if there is none.
       high: its upper end.
     """
@@ -132,9 +132,9 @@ def row(
     Args:
       item: what is compared.
       paper: the paper's figure; None if it has none, and then there is no verdict.
-      here: what was measured; not judged if it is no number.
+      here: the measured figure; not judged if it is no number.
       none: the value of no effect; None for a level.
-      says: what the paper's figure means, where it is no number itself.
+      says: the paper's statement, where ``paper`` is no number.
     """
     statement = stated(paper if says is None else says, none)
     made = {"item": item, "paper": paper, "here": here if isinstance(here, str) else round(here, 4)}

@@ -39,7 +39,7 @@ class ClusterArrays(NamedTuple):
 
     Attributes:
       inputs: by name.
-      observe: ``arrays -> (observation, mask)``, as the environment would show that cluster.
+      observe: ``arrays -> (observation, mask)``, those of the environment for that cluster.
       example: ``random generator -> arrays`` of some cluster, to check an export with.
     """
 

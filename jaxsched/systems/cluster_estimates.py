@@ -1,8 +1,8 @@
 """Estimates for fields of a job that a front end does not know.
 
 A front end may leave out a job's run time and model, or send them as null; a model for which the
-system has no figures counts as unknown. The value of the request's ``assume``, or else the system's
-estimate, is used instead, and the answer lists it under ``estimated``.
+system has no figures counts as unknown. Then the reader uses the value of the request's ``assume``,
+or else the system's estimate, and the answer lists it under ``estimated``.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +14,7 @@ from jaxsched.jobs.columns import describe_value
 from jaxsched.jobs.models import index_of, spelled
 
 ROUNDING = 1e-3
-"""Seconds by which differences of two clock readings may be off."""
+"""Tolerance (s) for differences of two clock readings."""
 
 
 class Estimate(NamedTuple):

@@ -1,7 +1,7 @@
-"""Described clusters as states of an environment, and decisions as answers.
+"""Snapshots of clusters as states of an environment, and decisions as answers.
 
-A front end describes servers, jobs and times in JSON. A system's reader makes an ordinary state of
-the environment from such a description, in which any policy can act, so that a front end need not
+A front end describes servers, jobs and times in JSON (a snapshot). A system's reader turns it into
+an ordinary state of the environment, in which any policy can act, so that a front end need not
 build observations.
 """
 
@@ -16,19 +16,19 @@ from jaxsched.types import PyTree, TimeStep
 
 E = TypeVar("E")
 LONGEST_WAIT_S = 2**28
-"""Of a job, where a system does not say."""
+"""Longest accepted wait of a job (s), by default."""
 Cluster = Mapping[str, Any]
 MOST_JOBS = 2**15
 LATEST_CLOCK = 2**63
 
 
 class ClusterReader(ABC, Generic[E]):
-    """How the clusters of one system are read.
+    """The reader of one system's snapshots.
 
     Attributes:
-      schema: JSON Schema of a cluster.
+      schema: JSON Schema of a snapshot.
       answer_schema: JSON Schema of the answer.
-      example: a cluster.
+      example: a snapshot.
       jobs: key of its list of jobs.
       job_word: the word for one of them in answers.
       estimates: fields of a job that may be unknown.
@@ -42,17 +42,17 @@ class ClusterReader(ABC, Generic[E]):
     estimates: Estimates = {}
 
     def environment(self, env: E) -> E:
-        """The environment of described clusters for a policy of ``env``; ``env`` itself."""
+        """The environment of snapshots for a policy of ``env``; by default ``env`` itself."""
         return env
 
     @abstractmethod
     def read(self, env: E, clusters: Sequence[Cluster], length: int) -> tuple[PyTree, PyTree]:
-        """Parameters with one episode per cluster, and the rest of each description, stacked.
+        """Parameters with one episode per snapshot, and the rest of each snapshot, stacked.
 
         Args:
           env: the environment.
-          clusters: one or more.
-          length: room for so many jobs, so that other clusters share what is compiled.
+          clusters: one or more snapshots.
+          length: pad the tables to this many jobs, so that snapshots share programs.
 
         Raises:
           JaxschedError: a cluster is not as the schema says; one line with its place.
@@ -60,7 +60,7 @@ class ClusterReader(ABC, Generic[E]):
 
     @abstractmethod
     def state(self, env: E, params: PyTree, told: PyTree) -> PyTree:
-        """The state of one cluster, from the parameters and the rest of ``read``; traced."""
+        """The state of one snapshot, from both results of ``read``; traced."""
 
     def num_jobs(self, cluster: Cluster) -> int:
         """Rows of the job table that a cluster needs; the number of its jobs."""
@@ -175,9 +175,9 @@ def clock(cluster: Any, name: str, before: str = "") -> Any:
     """A reading of the front end's clock: any finite number of seconds, since any origin.
 
     Args:
-      cluster: what has it.
+      cluster: object with the entry.
       name: the entry.
-      before: what messages put before the name.
+      before: prefix of the name in messages.
 
     Raises:
       JaxschedError: it is missing or no number.
@@ -194,13 +194,13 @@ def whole_seconds(difference: float, *, up: bool) -> int:
 
 
 def waited(submitted: float, now: float, place: int, longest_s: int = LONGEST_WAIT_S) -> int:
-    """How long a job of ``waiting`` has waited, s; clocks within a second of each other are one.
+    """How long a job of ``waiting`` has waited, s; a submission up to 1 s in the future counts 0.
 
     Args:
       submitted: its submission.
       now: the time, by the same clock.
-      place: of the job in the list.
-      longest_s: that is accepted.
+      place: index of the job in the list.
+      longest_s: longest accepted wait.
 
     Raises:
       JaxschedError: it waits longer, or has not been submitted yet.

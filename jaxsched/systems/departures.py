@@ -1,4 +1,4 @@
-"""Differences of a recipe from the paper's, found by comparing both."""
+"""Differences of a recipe from the paper's, by comparing both."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -13,7 +13,7 @@ that returns lines."""
 
 
 def of_learner(config: type, words: Callable[[Stage], tuple[str, ...]]) -> Words:
-    """Words of a stage that learns by such settings; of another learner its settings' name."""
+    """Words for a stage whose settings are a ``config``; else the name of its settings' type."""
 
     def of(stage: Stage) -> tuple[str, ...]:
         if isinstance(stage.learner, config):
@@ -27,8 +27,8 @@ class Departures(NamedTuple):
     """The recipe that a system's recipes are compared with, and the words for differences.
 
     Attributes:
-      paper: the recipe as the paper's text has it; None: there is none.
-      words: path of a field, as ``--set`` has it -> what is said where it differs; in the order of
+      paper: the recipe in the paper's text; None: there is none.
+      words: path of a field, as in ``--set`` -> the words where it differs; in the order of
         the lines.
     """
 
@@ -66,5 +66,5 @@ def said(words: Words, value: Any) -> tuple[str, ...]:
 
 
 def _shown(value: Any) -> Any:
-    """Widths of a network without what their name begins with, anything else as it is."""
+    """A network's widths without the prefix of its name; other values unchanged."""
     return value.removeprefix("mlp-") if isinstance(value, str) else value

@@ -5,14 +5,14 @@ from typing import NamedTuple
 
 
 class Curve(NamedTuple):
-    """A curve over the started jobs: its title, and what it shows in a sentence or two."""
+    """A curve over the started jobs: its title, and a sentence or two on what it shows."""
 
     title: str
     note: str
 
 
 class MetricGroup(NamedTuple):
-    """Metrics drawn together under a heading of their own, with a note on what they say."""
+    """Metrics drawn together under their own heading, with an explanatory note."""
 
     title: str
     note: str
@@ -23,7 +23,7 @@ class Figures(NamedTuple):
     """Figures of a report beside the usual bars.
 
     Attributes:
-      curves: curve of ``Played.curves`` -> its words; others are called by their names.
+      curves: curve of ``Played.curves`` -> its words; others are labelled by their names.
       groups: metrics drawn together.
     """
 

@@ -31,7 +31,7 @@ from jaxsched.types import ArraySpec, PRNGKey, PyTree, Specs
 
 
 def environment(system: System, **options: Any) -> Any:
-    """An environment with these static options (the paper's where left out).
+    """An environment with these static options, the paper's by default.
 
     Raises:
       JaxschedError: no such option, or a bad value.
@@ -99,11 +99,11 @@ def mapping(
     Args:
       system: the system.
       env: the environment; a load is that of its cluster.
-      mean_gap_s: mean gap that is asked for.
-      load: load that is asked for.
+      mean_gap_s: mean gap between submissions; None: not given.
+      load: load of the cluster; None: not given.
 
     Raises:
-      JaxschedError: a load is asked for, and the cluster is unknown or has no GPUs.
+      JaxschedError: a load is given, and the cluster is unknown or has no GPUs.
     """
     gpus, jobs = env.server_gpus(), system.jobs
     if mean_gap_s is None and load is None:
@@ -159,7 +159,7 @@ def heuristic(
       system: the system.
       name: one of ``system.policies``.
       env: the cluster.
-      num_jobs: of the longest table to be played.
+      num_jobs: jobs of the longest table.
       options: some of ``system.options``.
 
     Raises:
@@ -178,32 +178,32 @@ def _made(name: str, make: Any, env: Environment, options: tuple[tuple[str, Any]
 
 
 def policy_names(system: System, *kinds: Kind, env: Any = None) -> tuple[str, ...]:
-    """Names of the heuristics of these kinds, in table order, of ``usual_policies``."""
+    """Names among ``usual_policies`` of these kinds, in table order."""
     usual = usual_policies(system, env)
     return tuple(name for name in usual if system.policies[name].kind in kinds)
 
 
 def usual_policies(system: System, env: Any = None) -> list[str]:
-    """Names of the heuristics that play unless others are asked for: all but slow ones.
+    """Names of the heuristics that are evaluated by default: all but slow ones.
 
     Args:
       system: the system.
-      env: the cluster, for systems in which that matters; the usual one by default.
+      env: the cluster, for systems in which it matters; the default one if None.
     """
     return [name for name, rule in system.policies.items() if not rule.slow and rule.usual(env)]
 
 
 def best_rule(system: System, names: Iterable[str]) -> str:
-    """Name of the best rule known of those that play, which comparisons name first; empty: none is.
+    """Name of the best known rule among ``names``, for comparisons to list first; empty: none.
 
-    Where several are, as options of the cluster decide which one can play, the first of the system.
+    If several are marked best, for different options of the cluster, the system's first.
     """
     known = set(names)
     return next((name for name, rule in system.policies.items() if rule.best and name in known), "")
 
 
 def teacher(system: System, name: str, env: Any) -> Policy:
-    """The policy of that name that is imitated in ``env``.
+    """The policy of that name for imitation in ``env``.
 
     Raises:
       JaxschedError: there is no policy of that name.
@@ -214,7 +214,7 @@ def teacher(system: System, name: str, env: Any) -> Policy:
 
 
 def shipped_rule(system: System, name: str, env: Any) -> Shipped | None:
-    """The shipped weights of a heuristic that has some, so that it can be handed over; or None."""
+    """The shipped weights of a heuristic that has some, for export; or None."""
     shipped = system.networks.shipped
     return None if shipped is None else shipped(env, name)
 
@@ -239,7 +239,7 @@ def network(system: System, env: Any, kind: str) -> Network:
 def network_policy(system: System, env: Any, kind: str, name: str, play: Play) -> Policy:
     """The policy whose weights are the parameters of that network.
 
-    The same object at each call: evaluations are compiled for it.
+    The same object at each call, so that evaluations are compiled once.
     """
     if system.networks.policy_of is not None:
         return system.networks.policy_of(env, kind, name, play)
@@ -253,23 +253,23 @@ def init_weights(system: System, env: Any, kind: str, params: Any) -> PyTree:
 
 
 def initial(system: System, env: Any, kind: str, key: PRNGKey, specs: Specs) -> PyTree:
-    """Weights of that network where training starts."""
+    """Initial weights of that network for training."""
     if system.networks.init is not None:
         return system.networks.init(env, kind, key, specs)
     return network(system, env, kind).init(key, specs.observation.zeros()[None])
 
 
 def weights_spec(system: System, env: Any, kind: str, params: Any) -> PyTree:
-    """What ``init_weights`` gives, as ``jax.ShapeDtypeStruct`` leaves on the default device."""
+    """``init_weights`` as ``jax.ShapeDtypeStruct`` leaves on the default device."""
     spec = jax.eval_shape(lambda: init_weights(system, env, kind, params))
     here = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
     return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=here), spec)
 
 
 def array_policy(system: System, env: Any, kind: str) -> ArrayPolicy | None:
-    """That policy as a function of named arrays, for policies that are more than scores; or None.
+    """The policy as a function of named arrays, for policies that are more than scores; or None.
 
-    None: a network's scores and the mask are all there is.
+    None: the policy depends on the network's scores and the mask alone.
     """
     arrays = system.networks.arrays
     return None if arrays is None else arrays(env, kind)
@@ -305,7 +305,7 @@ def play(
     schedule: Sequence[int] = (),
     key: PRNGKey | None = None,
 ) -> Played:
-    """One policy on every episode of ``params``.
+    """Evaluate one policy on every episode of ``params``.
 
     Args:
       system: the system.
@@ -313,7 +313,7 @@ def play(
       policy: the decision rule.
       params: environment parameters.
       weights: the policy's network parameters, if it has any.
-      schedule: episodes whose schedule is wanted.
+      schedule: episodes whose schedule to return.
       key: for policies and environments that draw; that of seed 0 by default.
 
     Raises:
@@ -344,7 +344,7 @@ def play(
 def schedules(
     system: System, env: Any, params: Any, episodes: Any, records: Any, wanted: Sequence[int]
 ) -> list[Schedule]:
-    """Schedules of the listed episodes, made from their records; none if records do not suffice.
+    """Schedules of the listed episodes from their records; empty if records do not suffice.
 
     The caller fills in the names of policy and episode.
 
@@ -352,7 +352,7 @@ def schedules(
       system: the system.
       env: the environment the records come from.
       params: its parameters.
-      episodes: int ``[E]``, the episodes played.
+      episodes: int ``[E]``, indices of the episodes.
       records: of the recorder of ``system.log.recording``, leaves ``[E, ...]``.
       wanted: indices into ``episodes``.
     """
@@ -390,7 +390,7 @@ def score_sign(system: System) -> float:
 
 
 def best_of(system: System, scores: Sequence[float | None]) -> int:
-    """Place of the best score, the first of equals; 0 where none is known."""
+    """Index of the best score, the first of equals; 0 if no score is known."""
     sign = score_sign(system)
     known = [
         (sign * score, -place)
@@ -404,10 +404,10 @@ def best_of(system: System, scores: Sequence[float | None]) -> int:
 
 
 def cluster_reader(system: System) -> ClusterReader[Any]:
-    """The reader of clusters that front ends describe in JSON.
+    """The reader of cluster snapshots in JSON.
 
     Raises:
-      JaxschedError: the system has no such description.
+      JaxschedError: the system has no reader.
     """
     if system.front_end.reader is None:
         raise JaxschedError(f"{system.name}: has no description of a cluster for front ends")

@@ -1,4 +1,4 @@
-"""Plays golden cases for their results; pictures are made from the same ``Episode``."""
+"""Runs golden cases for their results; pictures use the same ``Episode``."""
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -24,9 +24,9 @@ def simulate(system: System, case: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def episode_of(system: System, case: Mapping[str, Any]) -> Episode:
-    """A golden case that is an episode, ready to be played in ``precision(system)``.
+    """A golden case that is an episode, ready to run in ``precision(system)``.
 
-    Of several episodes the first.
+    Of several episodes, the first.
 
     Raises:
       JaxschedError: a bad case, one that is no episode, or the system has none.
@@ -44,7 +44,7 @@ def episode_of(system: System, case: Mapping[str, Any]) -> Episode:
 
 
 def precision(system: System) -> AbstractContextManager[Any]:
-    """Precision of the system's cases: float64 where they ask for it."""
+    """Precision of the system's cases: float64 with ``Cases.double``."""
     return jax.enable_x64(True) if system.cases.double else nullcontext()
 
 
@@ -66,12 +66,12 @@ def play(system: System, episode: Episode) -> Trajectory:
 def result(
     system: System, content: Content, found: dict[int, dict[str, Any]] | None = None
 ) -> dict[str, Any]:
-    """The result of a case; an episode under several names is played once.
+    """The result of a case; an episode under several names runs once.
 
     Args:
       system: of the case.
       content: the case as the system's reader returns it.
-      found: results of episodes that were played before, by identity.
+      found: results of earlier episodes, by identity.
     """
     found = {} if found is None else found
     if isinstance(content, Mapping):

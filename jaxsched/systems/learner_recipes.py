@@ -35,8 +35,8 @@ PURPOSES = {
 """What each recipe is for."""
 
 STEPS = 2_048_000
-"""Environment steps of each recipe, or the next whole number of updates above; rollouts of
-branching count as if each had its full length."""
+"""Environment steps of each recipe, rounded up to whole updates; rollouts of
+branching count with their full length."""
 
 
 def learner_recipes(
@@ -51,9 +51,9 @@ def learner_recipes(
 
     Args:
       env: the environment.
-      network: the policy's.
-      horizon_s: of the discount by time.
-      episode_steps: room for an episode, of learners that play whole ones; 0 leaves them out.
+      network: kind of the policy's network.
+      horizon_s: horizon of the discount by time.
+      episode_steps: bound of an episode's steps for learners of whole episodes; 0: without them.
       traces: tables for training and test.
     """
     found = _stepwise(horizon_s) | _by_branching(env, horizon_s)
@@ -79,8 +79,8 @@ def learner_recipes(
 def _for_gpu(plain: Recipe) -> Recipe:
     """The recipe for devices that step tens of thousands of environments side by side.
 
-    Plain recipes learn from few steps, which leave a GPU idle: it needs about 30,000 environments
-    to be busy. This one takes a hundred times as many steps and far fewer gradient steps for each:
+    Plain recipes step few environments, which leave a GPU idle: it needs about 30,000 to be
+    busy. This one takes a hundred times as many steps and far fewer gradient steps for each:
     short rollouts, few minibatches of 131,072 decisions, higher learning rates, products in
     bfloat16. Environment, networks, discount and targets stay.
     """
@@ -103,7 +103,7 @@ def _stage(loop: LoopConfig) -> Stage:
 
 
 def with_learner(recipe: Recipe, config: Any) -> Recipe:
-    """A recipe of these with another learner, given by the type of its settings.
+    """The recipe with another learner, given by its settings.
 
     Raises:
       JaxschedError: no learner has such settings.

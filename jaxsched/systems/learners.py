@@ -29,14 +29,14 @@ class Parts(NamedTuple):
 
     Attributes:
       config: its settings.
-      network: the policy's; None where ``model`` says what it is.
-      value: makes the value network, of learners that have one.
+      network: the policy's network; None with ``model``.
+      value: makes the value network, for learners that have one.
       explore: distribution of exploring actions; None: the learner's own.
-      credit: what single decisions are paid, see ``algorithms.actor_critic``; None: their group's
+      credit: rewards of single decisions, see ``algorithms.actor_critic``; None: their group's
         reward.
       augment: augmentation of decisions before they are imitated; None: none.
       act: ``(scores, mask) -> action``, where the action is not one choice of several; None: it is.
-      model: of a policy that is more than scores of actions; None: it is these.
+      model: of a policy that is more than scores of actions; None: the policy is scores.
       value_kind: kind of the value network that ``model.critic`` makes.
       rivals: policies whose actions branching of agents tries.
     """
@@ -114,7 +114,7 @@ def known(config: Any) -> Known:
 
 
 def with_loop(config: Any, loop: LoopConfig) -> Any:
-    """The settings for a loop of such sizes, where they depend on them."""
+    """The settings, adapted to the sizes of the loop."""
     sizes = {"total_updates": loop.num_updates, "held_envs": loop.num_envs}
     own = {name: size for name, size in sizes.items() if hasattr(config, name)}
     return replace(config, **own) if own else config

@@ -35,10 +35,10 @@ def make(
         the system's training traces by default. Tables of rigid jobs become jobs of the system.
       trace: another name of ``traces``.
       seed: of traces that are drawn; shipped ones and files ignore it.
-      num_traces: how many tables; all that there are, or 30 drawn ones, by default.
-      num_jobs: jobs of each table, the first ones where tables are not drawn; as many as the trace
-        says by default.
-      options: static options of the environment, the paper's where left out.
+      num_traces: number of tables; by default all, or 30 drawn ones.
+      num_jobs: jobs of each table, the first ones where tables are not drawn; by default the
+        trace's.
+      options: static options of the environment, by default the paper's.
 
     Returns:
       ``(env, params)``: ``env.reset(key, params)``, ``env.step(key, state, action, params)``.

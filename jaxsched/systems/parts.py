@@ -31,19 +31,19 @@ class Rule(NamedTuple):
     Attributes:
       kind: a baseline of the paper, or a reference policy of ours.
       description: one line.
-      make: ``make(env, **options)``, the policy in an environment that ``plays_in`` made, or a
-        function from observations to scores, of which the best legal one is taken; the options are
+      make: ``make(env, **options)``, the policy in an environment of ``plays_in``, or a
+        function from observations to scores, whose best legal action is taken; the options are
         those of the system's heuristics, if it has any.
-      plays_in: ``plays_in(env, num_jobs, **options)``, the environment that it plays in on the
-        cluster of ``env``; ``num_jobs`` of the longest table to be played.
-      slow: takes minutes, so that it is evaluated only when asked for by name.
-      clairvoyant: knows what no scheduler can, such as hidden run times.
+      plays_in: ``plays_in(env, num_jobs, **options)``, the environment in which it acts on the
+        cluster of ``env``; ``num_jobs`` are those of the longest table.
+      slow: takes minutes, so that it is evaluated only when named.
+      clairvoyant: reads what no scheduler can know, such as hidden run times.
       knows: facts about jobs that its decisions read, in a few words.
-      apart: not comparable with the others, as it may end jobs early, for example.
-      best: the best rule known, which comparisons name first; of several the first that is
+      apart: not comparable with the others, for example because it may end jobs early.
+      best: the best known rule, which comparisons list first; of several the first that is
         evaluated.
-      usual: ``usual(env)``, whether it is evaluated on that cluster (None: the usual one) by
-        default.
+      usual: ``usual(env)``, whether it is evaluated by default on that cluster (None: the default
+        one).
       takes_options: whether ``make`` takes the options.
     """
 
@@ -92,7 +92,7 @@ class TraceSet(NamedTuple):
 
 
 class Heuristic(NamedTuple):
-    """A heuristic and the environment that it plays in."""
+    """A heuristic and the environment in which it acts."""
 
     env: Environment
     policy: Policy
@@ -103,9 +103,9 @@ class Shipped(NamedTuple):
     """A heuristic with weights, like a trained policy.
 
     Attributes:
-      env: the environment that it plays in.
+      env: the environment in which it acts.
       kind: of its network, as ``Networks.policy_of`` knows it.
-      weights: those that come with the system.
+      weights: the shipped weights.
     """
 
     env: Environment
@@ -114,7 +114,7 @@ class Shipped(NamedTuple):
 
 
 def compiled_together(heuristics: Sequence[Heuristic]) -> list[Heuristic]:
-    """The same heuristics; those of one environment share a policy and so a compiled program."""
+    """The heuristics, those of one environment merged into one policy and compiled program."""
     shared = []
     for env, policy, weights in heuristics:
         group = tuple(dict.fromkeys(other.policy for other in heuristics if other.env == env))
@@ -165,7 +165,7 @@ class TrainingSetup(NamedTuple):
         See :class:`~jaxsched.core.learner.Branching`; each rollout of a candidate counts with its
         full length.
         """
-        if self.learner.branching is None:  # parameters may have to be recorded first
+        if self.learner.branching is None:  # ``params_at`` may first record a teacher
             return self.loop.steps_per_update
         params = self.params_at(0.0)
         spec = self.env.action_spec(params)
@@ -186,12 +186,12 @@ def always(params: Any) -> Callable[[float], Any]:
 
 
 class Played(NamedTuple):
-    """One policy on the episodes of an evaluation.
+    """Results of one policy on the episodes of an evaluation.
 
     Attributes:
       metrics: name -> float64 ``[E]``.
       curves: name -> float64 ``[n]``, means over the episodes.
-      schedule: schedules of the episodes asked for; empty if records do not suffice.
+      schedule: schedules of the requested episodes; empty if records do not suffice.
     """
 
     metrics: dict[str, Any]

@@ -10,7 +10,7 @@ from typing import Any
 
 
 def parts_of(node: Any) -> dict[str, Any]:
-    """Parts that are reached by their names: a recipe's stages; nothing else has any."""
+    """Parts that have names: a recipe's stages; empty for anything else."""
     return {part.name: part for part in getattr(node, getattr(node, "named_parts", ""), ())}
 
 
@@ -25,7 +25,7 @@ def names_of(node: Any) -> list[str]:
 
 
 def value_of(node: Any, name: str) -> Any:
-    """The value of one of ``names_of``."""
+    """The value of a name of ``names_of``."""
     if isinstance(node, Mapping):
         return node[name]
     return parts_of(node).get(name) or getattr(node, name)

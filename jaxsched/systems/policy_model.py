@@ -17,22 +17,22 @@ def _as_it_is(env: Environment) -> Environment:
 
 
 class PolicyModel(NamedTuple):
-    """What one kind of policy is made of: agents that learn, or a rule that is searched for.
+    """Components of one kind of policy: agents that learn, or a rule that a search tunes.
 
     Attributes:
-      agents: the policy's; None: it is found by search alone.
-      critic: ``critic(kind, agents)`` of that kind of value network, for PPO.
+      agents: the policy's agents; None: it is tuned by search alone.
+      critic: ``critic(kind, agents)`` with that kind of value network, for PPO.
       value: network of a state's value, for branching.
       losses: loss of each agent against the imitated action, for branching.
-      scale: of differences in losses of rankings, for branching.
+      scale: factor on differences in ranking losses, for branching.
       greedy: the agents' greedy policy for a single environment, if there is a faster one.
-      init: ``(key, specs) -> params``, where a search starts.
+      init: ``(key, specs) -> params``, initial parameters of a search.
       decide: ``(params, observation, mask) -> action`` of one environment, for a search; None: the
-        policy is not found by search.
-      learns_in: the environment that adds what the agents remember.
-      teacher: whom they imitate, by name, in ``learns_in`` of the environment.
-      rounded: ``rounded()``, the same with networks that multiply in bfloat16 while learning; None:
-        they do not.
+        policy is not tuned by search.
+      learns_in: the environment with the history that the agents need.
+      teacher: the policy that they imitate, by name, in ``learns_in`` of the environment.
+      rounded: ``rounded()``, the model whose networks multiply in bfloat16 in training; None:
+        there is none.
     """
 
     agents: Agents | None = None
@@ -49,9 +49,9 @@ class PolicyModel(NamedTuple):
 
 
 def beside_critic(model: PolicyModel) -> PolicyModel:
-    """The same where observations carry the whole state, which a critic alone reads.
+    """The model for observations with the privileged state, which only a critic reads.
 
-    ``teacher`` then plays in that environment, as a rival.
+    ``teacher`` then acts in that environment, as a rival.
     """
     teacher, agents = model.teacher, model.agents
     return model._replace(

@@ -14,7 +14,7 @@ from jaxsched.types import DiscreteSpec
 def default_recipes(system: System) -> Mapping[str, Recipe]:
     """A recipe for each learner (:mod:`~jaxsched.systems.learner_recipes`); none without a network.
 
-    A system without a network of its own has them if its action is one choice of several.
+    A system without its own network has these recipes if its action is one choice of several.
     """
     training, usual = system.training, functions.environment(system)
     env = (training.learns_in or training.planning)(usual)
@@ -77,9 +77,9 @@ def preset_info(system: System, name: str) -> PresetInfo:
 
 
 def recipe_traces(system: System, recipe: Recipe) -> TraceSet:
-    """The tables that a recipe uses; those of the system unless it names its own.
+    """The traces of a recipe, by default those of the system.
 
     Raises:
-      JaxschedError: neither names any.
+      JaxschedError: neither has any.
     """
     return recipe.traces if recipe.traces.train else functions.traces(system)

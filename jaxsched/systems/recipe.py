@@ -13,15 +13,15 @@ from jaxsched.systems.parts import TraceSet
 
 @dataclass(frozen=True)
 class Episodes:
-    """Episodes that resets draw while learning: segments of job tables, each at several loads.
+    """Episodes that resets draw in training: segments of job tables, each at several loads.
 
     Attributes:
-      jobs: consecutive jobs that make an episode, of tables that have more; 0: whole tables.
-      every: jobs from the start of one episode of a table to that of the next; 0: as many as make
-        an episode. A shorter rest of a table is left out.
-      scales: factors on the gaps between submissions; one after the other in equal steps.
-      until: share of the training after which the last of them is reached; 0: all are drawn at any
-        time.
+      jobs: consecutive jobs of an episode, in tables that have more; 0: whole tables.
+      every: jobs from the start of one episode of a table to that of the next; 0: ``jobs``.
+        A shorter rest of a table is left out.
+      scales: factors on the gaps between submissions, used one after the other in equal steps.
+      until: share of the training after which the last scale is reached; 0: all scales are drawn
+        at any time.
       shared: all environments of an update have the same table, and updates take the tables in
         turn; else each reset draws one.
     """
@@ -35,14 +35,14 @@ class Episodes:
 
 @dataclass(frozen=True)
 class Stage:
-    """One learner and its loop; the next stage starts from the policy that this one chose.
+    """One learner and its loop; the next stage starts from this one's best policy.
 
     Attributes:
       name: a word; ``--set NAME.FIELD=VALUE`` changes a field of this stage.
       learner: settings, whose type says which learner it is (:mod:`jaxsched.systems.learners`); its
         ``total_updates`` follows ``loop.num_updates``, its ``held_envs`` ``loop.num_envs``.
       loop: sizes of the loop.
-      env: options of the environment that differ while learning.
+      env: options of the environment that differ in training.
       params: arguments of the environment's ``params`` beside the job tables.
       episodes: episodes that resets draw.
       network_options: attributes of the policy's network while it learns, such as ``dropout``; or
@@ -52,16 +52,16 @@ class Stage:
       critic: input of the value network: the ``observation`` alone, or the privileged ``state`` too
         (:mod:`jaxsched.wrappers.privileged_state`).
       precision: precision of both networks' products while learning
-        (:class:`jaxsched.networks.exportable.ExportableModule`); the policy plays and is exported
-        in float32.
-      rivals: heuristics whose actions branching of agents tries beside the policy's own.
+        (:class:`jaxsched.networks.exportable.ExportableModule`); the policy is evaluated and
+        exported in float32.
+      rivals: heuristics whose actions branching of agents tries besides the policy's own.
       teacher: the imitated policy, a name of ``Training.teacher``; None: none is imitated.
       data: ``data(env, teacher, params)``, a function without arguments that records what the
         teacher does, as :class:`~jaxsched.wrappers.recorded.RecordedParams`, which is then imitated
-        in place of the teacher; None: the teacher is asked at every decision.
+        in place of the teacher; None: the teacher acts at every decision.
       augment: ``augment(env)``, augmentation of decisions before they are imitated, a function as
         :mod:`jaxsched.algorithms.imitation` takes it; None: not at all.
-      wrap: ``wrap(env)``, the environment that is learned in, such as one with another reward;
+      wrap: ``wrap(env)``, the training environment, such as one with another reward;
         None: ``env`` itself.
       adjust: ``adjust(env, params)``, a function without arguments that changes the parameters when
         they are first needed; None: they are not changed.
@@ -111,14 +111,14 @@ class Recipe:
 
     Attributes:
       env: the environment in which the policy is scored, tested and exported.
-      traces: job tables for training, choice and test; the system's if it names none.
+      traces: job tables for training, validation and test; the system's if it names none.
       stages: one after the other.
       network: kind of the policy's network, as ``Networks.policy`` knows it.
       policy: name of the learned policy.
-      play: whether it takes the best action or draws one.
+      play: whether the policy takes the best action or draws one.
       checkpoint_every: updates between checkpoints of a whole stage; 0: at its end alone.
       departures: differences from the paper's recipe, one line each, in which ``{PATH}`` is the
-        value of a field; None: found by comparing both (:mod:`jaxsched.systems.departures`).
+        value of a field; None: by comparing both (:mod:`jaxsched.systems.departures`).
     """
 
     named_parts: ClassVar[str] = "stages"

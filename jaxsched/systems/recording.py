@@ -18,10 +18,10 @@ class Recording(NamedTuple):
     """Functions that pictures of a system need; the same object for equal environments.
 
     Attributes:
-      env: the environment that is played: the one asked for, or one with the same schedule whose
-        steps say more of it.
+      env: the environment to record: the requested one, or one with the same schedule whose
+        steps report more.
       recorder: gathers the records that ``schedule`` reads.
-      schedule: ``schedule(env, params, episode, trajectory)``, made of the records and, if kept,
+      schedule: ``schedule(env, params, episode, trajectory)``, from the records and, if present,
         the moments; None if these do not suffice. The caller fills in names of system, policy and
         episode, and decisions.
       moment: ``moment(env, step, params)``, the part of a step that is kept (compiled into the
@@ -65,12 +65,12 @@ def running_jobs(env: Any, params: Any, episode: int, trajectory: Trajectory) ->
 
 
 def schedule_of_columns(system: str, records: Any) -> Schedule | None:
-    """A row for each job, of records by name; None where they lack ``start`` or ``finish``.
+    """A schedule with a row for each job; None if ``start`` or ``finish`` is missing.
 
     Args:
       system: name of the system.
-      records: name -> values; those with one for each job become facts of jobs that started,
-        ``submit`` is known.
+      records: name -> values; those with a value for each job become facts of started jobs,
+        but for ``submit``.
     """
     if not isinstance(records, Mapping) or not {"start", "finish"} <= set(records):
         return None

@@ -47,12 +47,12 @@ def get(name: str) -> "System":
 
 
 def is_installed(name: str) -> bool:
-    """Whether any process finds the system by its name, where the same packages are installed."""
+    """Whether other processes with the same packages find the system by its name."""
     return name in _OWN or (name in _offered() and name not in _registered)
 
 
 def register(system: "System") -> None:
-    """Make a system known by its name, in this process.
+    """Register a system by its name, in this process.
 
     Raises:
       JaxschedError: not a ``System``, or another one has that name.
@@ -67,7 +67,7 @@ def register(system: "System") -> None:
 
 
 def unregister(name: str) -> None:
-    """Forget a registered system; nothing where there is none."""
+    """Remove a registered system, if there is one."""
     _registered.pop(name, None)
 
 
@@ -102,7 +102,7 @@ def _load(name: str) -> "System":
     entry = _offered()[name]
     try:
         system = entry.load()
-    except Exception as error:  # whatever the package's own modules raise
+    except Exception as error:  # the package's modules may raise anything
         raise JaxschedError(
             f"system {name!r} ({entry.value}): cannot be loaded: {error}"
         ) from error

@@ -39,7 +39,7 @@ def stages_of(system: System, recipe: Recipe, tables: Sequence[JobTable]) -> lis
     Args:
       system: the system.
       recipe: the recipe.
-      tables: what is learned on.
+      tables: the training tables.
 
     Raises:
       JaxschedError: an unknown network, teacher or learner, parameters that are refused, a loop
@@ -64,7 +64,7 @@ def stages_of(system: System, recipe: Recipe, tables: Sequence[JobTable]) -> lis
     made: list[tuple[Any, ParamsAt]] = []
 
     def params_of(env: Environment, stage: Stage) -> ParamsAt:
-        """The parameters, made once for all stages that draw the same episodes."""
+        """The parameters, computed once for all stages with the same episodes."""
         updates = stage.loop.num_updates if stage.episodes.shared else 0
         wanted = env, dict(stage.params), stage.episodes, stage.adjust, updates
         for key, params_at in made:
@@ -77,7 +77,7 @@ def stages_of(system: System, recipe: Recipe, tables: Sequence[JobTable]) -> lis
 
 
 def steps_per_update(stage: Stage) -> int:
-    """Environment steps of one update, at most those of branching included.
+    """Environment steps of one update, with the most that branching may take.
 
     Raises:
       JaxschedError: their number depends on the environment.
@@ -133,7 +133,7 @@ def _parts(
     if stage.data is not None:
         recorded = cache(stage.data(env, stage.teacher or "", params_at(0.0)))
         learns_in, params_at = Recorded(), lambda progress: recorded()
-    check_needs(learns_in, learner, loop, None)  # which a fixed length does without
+    check_needs(learns_in, learner, loop, None)  # fixed lengths need no params
     saved = recipe.checkpoint_every if stage.checkpoint_every is None else stage.checkpoint_every
     return {
         "name": stage.name,
@@ -148,7 +148,7 @@ def _parts(
 
 
 def _made(parts: Parts, critic: str) -> Learner:
-    """The learner of a stage; it has a value network if ``make`` asks for one."""
+    """The learner of a stage; with a value network if ``make`` calls for one."""
     asked = []
 
     def value() -> Any:
@@ -167,7 +167,7 @@ def _in_precision(network: Any, precision: str) -> Any:
     """The same network with products in another precision.
 
     Raises:
-      JaxschedError: they cannot be chosen, as it is made of other layers.
+      JaxschedError: the network's layers have no choice of precision.
     """
     if precision == "float32":
         return network
@@ -179,10 +179,10 @@ def _in_precision(network: Any, precision: str) -> Any:
 
 
 def _model_in_precision(model: PolicyModel, precision: str) -> PolicyModel:
-    """The same model with other products.
+    """The same model with products in that precision.
 
     Raises:
-      JaxschedError: they cannot be chosen.
+      JaxschedError: it has one precision only.
     """
     if precision == "float32":
         return model
@@ -194,7 +194,7 @@ def _model_in_precision(model: PolicyModel, precision: str) -> PolicyModel:
 
 
 def _of_network(system: System, recipe: Recipe, stage: Stage, env: Environment) -> Parts:
-    """The stage of a policy that is a network's scores or outputs."""
+    """The stage of a policy that uses a network's scores or outputs."""
     if stage.rivals:
         raise JaxschedError(f"rivals is {stage.rivals}; accepted: none, as there are no agents")
     network: Any = functions.network(system, recipe.env, recipe.network)
@@ -259,7 +259,7 @@ def _params_at(env: Environment, stage: Stage, tables: Sequence[JobTable]) -> Pa
     """The environment's parameters by training progress.
 
     Tables of all scales are in one stack; progress only changes which of them the next resets draw,
-    so that episodes under way keep theirs.
+    so that running episodes keep their tables.
     """
     episodes = stage.episodes
     scaled = [

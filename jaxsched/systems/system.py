@@ -4,9 +4,9 @@ The command line, the training driver and the comparisons work on this record al
 functions of :mod:`jaxsched.systems.functions`, :mod:`jaxsched.systems.presets` and
 :mod:`jaxsched.systems.stages`; they look it up by name in :mod:`jaxsched.systems.registry`.
 
-A name, the environment and its metrics are required. Every other part has a default that serves a
-small system: job records and metrics from the standard record (``jaxsched.core.recorder``), a small
-network and recipes that train it.
+A name, the environment and its metrics are required. Every other part has a default for
+small systems: job records and metrics from the standard record (``jaxsched.core.recorder``), a
+small network and recipes that train it.
 """
 
 import inspect
@@ -47,7 +47,7 @@ Summary = Mapping[str, Mapping[str, float]]
 
 
 def same(env: Any) -> Any:
-    """The environment as it is."""
+    """The environment unchanged."""
     return env
 
 
@@ -101,7 +101,7 @@ def fully_connected_value(env: Environment, kind: str) -> Any:
 
 
 def no_model(env: Any, kind: str, **options: Any) -> PolicyModel | None:
-    """Policies are scores of actions, or outputs of the network."""
+    """No model: policies are scores of actions, or outputs of the network."""
     del env, kind, options
     return None
 
@@ -128,13 +128,13 @@ def nothing_published(
 
 
 def none_shipped(recipe: Recipe | None = None) -> str:
-    """There are none."""
+    """No digest: nothing is shipped."""
     del recipe
     return ""
 
 
 class Jobs(NamedTuple):
-    """Jobs of a system, and how other job tables and traces become its own.
+    """Jobs of a system, and the conversion of other job tables and traces.
 
     Attributes:
       workload: kinds of jobs and named traces.
@@ -142,12 +142,12 @@ class Jobs(NamedTuple):
         test.
       num_jobs: of each table made of a real trace.
       from_rigid: ``from_rigid(table, index)``, a table of rigid jobs as this system's jobs;
-        ``index`` is its place among others. None: they are these.
+        ``index`` is its place among others. None: its jobs are rigid jobs.
       mapping: of real traces, arguments of :class:`~jaxsched.traces.mapping.MappingConfig` that are
         not its defaults.
-      mean_gap_s: of real traces, unless a gap or a load is asked for.
-      busy_gpus: the same as a load: GPUs that are busy on average.
-      load: the same as a load of the cluster in use, however large that is.
+      mean_gap_s: of real traces, unless the user gives a gap or a load.
+      busy_gpus: in place of ``mean_gap_s``, a load: GPUs that are busy on average.
+      load: in place of both, a load relative to the cluster in use.
     """
 
     workload: Workload = Workload()
@@ -170,14 +170,14 @@ class Jobs(NamedTuple):
         num_jobs: int = 1000,
         from_rigid: Callable[[JobTable], Mapping[str, Any]] = nothing_more,
     ) -> "Jobs":
-        """Jobs of a new kind, drawn at random; one of them holds one GPU where that is asked.
+        """Jobs of a new kind, drawn at random; each counts as one GPU where rigid jobs are needed.
 
         Args:
           name: of the trace that is drawn.
           description: of the trace, one line.
           schema: columns, ``submit_time`` (s) and ``duration`` (s) among them.
           draw: ``draw(generator, num_jobs)``, the columns of a table, ``[num_jobs]`` each.
-          num_jobs: of each table that is drawn, unless asked otherwise.
+          num_jobs: of each drawn table by default.
           from_rigid: the columns that a table of rigid jobs lacks.
         """
 
@@ -201,7 +201,7 @@ class Jobs(NamedTuple):
         return cls(Workload((JobKind(schema, as_rigid),), (trace,)), from_rigid=own)
 
     def adapted(self, tables: Sequence[JobTable]) -> list[JobTable]:
-        """Tables of rigid jobs, or already of this system's, as this system's jobs."""
+        """Tables of rigid jobs or of this system's jobs, as this system's jobs."""
         own = self.from_rigid
         if own is None:
             return list(tables)
@@ -215,7 +215,7 @@ class Jobs(NamedTuple):
     def stacked(self, tables: Sequence[JobTable]) -> dict[str, Array]:
         """The columns of tables, padded to the longest; int32 ``[tables, jobs]`` each.
 
-        ``submit_time`` of what is padded is ``NO_SUBMISSION``.
+        ``submit_time`` of padding is ``NO_SUBMISSION``.
 
         Raises:
           JaxschedError: no tables, or one outside the schema's bounds.
@@ -253,11 +253,11 @@ class EpisodeLog(NamedTuple):
       recorder: gathers the records of one episode; the same object for equal environments, as it is
         a static argument of the evaluation.
       metrics: ``metrics(env, params, episodes, records)``, float64 ``[E]`` by name; ``episodes``
-        are those played, int ``[E]``, ``records`` NumPy arrays ``[E, ...]``.
+        are their indices, int ``[E]``, ``records`` NumPy arrays ``[E, ...]``.
       curves: ``curves(records)``, means over the episodes by name, float64 ``[n]``.
       recording: ``recording(env)``, which makes pictures of episodes; the same object for equal
         environments.
-      evaluation: ``evaluation(env)``, the environment of evaluations; it has the same schedules.
+      evaluation: ``evaluation(env)``, the environment for evaluations; its schedules are the same.
     """
 
     recorder: Callable[[Any], Recorder] = job_recorder
@@ -273,7 +273,7 @@ class Options(NamedTuple):
     Attributes:
       defaults: by name.
       accepted: values by name; any where a name is left out.
-      words: ``words(env, chosen)`` the options in words, shown with results.
+      words: ``words(env, chosen)``, the options in words, shown with results.
     """
 
     defaults: Mapping[str, Any] = MappingProxyType({})
@@ -289,14 +289,14 @@ class Networks(NamedTuple):
       value: the value network of that kind.
       default: kind in the library's recipes.
       aliases: former name of a kind -> its present name.
-      model: ``model(env, kind, **options)``, the components of a policy while it learns in ``env``;
+      model: ``model(env, kind, **options)``, the components of a policy for learning in ``env``;
         None: policies are scores of actions, or outputs of the network.
       policy_of: ``policy_of(env, kind, name, play)``, the policy whose weights are the network's,
         the same object at each call; None: by scores or outputs of ``policy``.
       init: ``init(env, kind, key, specs)``, weights of the right structure; None: the network's.
       arrays: ``arrays(env, kind)``, a policy that is more than scores as a function of named
         arrays.
-      shipped: ``shipped(env, name)``, the heuristic of that name as weights; None: it has none.
+      shipped: ``shipped(env, name)``, the shipped weights of a heuristic; None: it has none.
     """
 
     policy: Callable[[Any, str], Network] = fully_connected
@@ -315,8 +315,8 @@ class Size(NamedTuple):
 
     Attributes:
       cluster: its size, in a few words.
-      recipes: by their names on the usual cluster.
-      takes: how long one training took and on what, of those that were timed.
+      recipes: by their names on the default cluster.
+      takes: duration and device of one training, of recipes that were timed.
     """
 
     cluster: str
@@ -328,10 +328,10 @@ class Recipes(NamedTuple):
     """A system's own recipes.
 
     Attributes:
-      presets: by name, on the usual cluster; empty: ``quick`` is a small Q-network.
+      presets: by name, on the default cluster; empty: ``quick`` is a small Q-network.
       notes: purpose of each.
       departures: the paper's recipe, and words for differences from it.
-      former_settings: former words of ``--set`` -> present words.
+      former_settings: former names of ``--set`` -> present names.
       sizes: the presets for other clusters, by the name of the size; their names are NAME-SIZE.
     """
 
@@ -343,7 +343,7 @@ class Recipes(NamedTuple):
 
     @property
     def every(self) -> dict[str, Recipe]:
-        """All of them, those of other sizes behind each."""
+        """All recipes, each followed by those of other sizes."""
         found = {}
         for name, recipe in self.presets.items():
             found[name] = recipe
@@ -356,16 +356,16 @@ class Training(NamedTuple):
     """Defaults of the library's recipes and look-ahead policies.
 
     Attributes:
-      planning: ``planning(env)``, the environment with the reward that a look-ahead sums; states
-        and schedules are the same.
+      planning: ``planning(env)``, the environment with the reward that a look-ahead sums, with
+        equal states and schedules.
       planning_horizon_s: default horizon of look-ahead policies (simulated seconds).
       learns_in: ``learns_in(env)``, the environment of the library's recipes; None: ``planning``.
-      horizon_s: horizon of their discount (simulated seconds).
+      horizon_s: discount horizon of the library's recipes (simulated seconds).
       episode_steps: bound of an episode's steps; 0: no learner of whole episodes.
-      teacher: ``teacher(env, name)``, the policy that is imitated; None: the heuristic of that
+      teacher: ``teacher(env, name)``, the policy to imitate; None: the heuristic of that
         name.
       shipped_digest: ``shipped_digest(recipe)``, digest of the shipped parameters that a recipe
-        starts from; for None of all of them; empty if there are none.
+        starts from; for None of all shipped ones; empty if there are none.
     """
 
     planning: Callable[[Any], Any] = same
@@ -402,7 +402,7 @@ class Cases(NamedTuple):
     Attributes:
       read: ``read(case)``, the ``Content`` of a case; None: the system has no cases.
       whole: names of metrics that are whole numbers in results.
-      double: cases are played in float64.
+      double: cases run in float64.
     """
 
     read: Callable[[Mapping[str, Any]], Content] | None = None
@@ -411,7 +411,7 @@ class Cases(NamedTuple):
 
 
 class FrontEnd(NamedTuple):
-    """How other programs describe a cluster to a policy that is served or exported.
+    """How other programs describe a cluster to a served or exported policy.
 
     Attributes:
       reader: ``reader()``, the reader of clusters in JSON; None: there is none.
@@ -436,13 +436,13 @@ class System:
       decides: what an action decides, in a few words.
       policies: policies without training, in the order of tables; a function ``make(env)`` is a
         baseline whose words are the first line of its docstring, a ``Policy`` a reference.
-      jobs: what its jobs are.
+      jobs: its jobs.
       log: the log of an episode.
       options: of the policies without training.
       networks: networks of trained policies.
-      recipes: its own.
+      recipes: its own recipes.
       training: defaults of the library's recipes.
-      paper: what was published.
+      paper: the paper and published figures.
       cases: golden cases.
       front_end: how other programs describe a cluster.
     """
@@ -485,7 +485,7 @@ class System:
 
 
 def as_rule(given: Any) -> Rule:
-    """A policy without training as a ``Rule``; it may be given as itself or as a function."""
+    """A policy without training as a ``Rule``; ``given`` is a rule, a policy or a function."""
     if isinstance(given, Rule):
         return given
     if isinstance(given, Policy):

@@ -1,7 +1,7 @@
 """Kinds of jobs and named job tables of a system.
 
-Whoever reads a trace asks each system for its ``Workload`` and nothing else, so modules that make
-one import neither JAX nor the system's environment.
+Reading a trace needs each system's ``Workload`` and nothing else, so modules that define one import
+neither JAX nor the system's environment.
 """
 
 from typing import NamedTuple

@@ -566,7 +566,7 @@ def decision_due(observation: Any, mask: Array) -> Array:
 
 CRITICS = ("action", "state")
 RANKING_SCALE = 15.0
-"""Scale of differences between the means of DAS' networks, which are within (-1, 1)."""
+"""Factor on differences between the means of DAS' networks, which are within (-1, 1)."""
 
 
 def policy_model(
