@@ -1,4 +1,4 @@
-"""A policy as one pure function of named arrays: the form in which it leaves the library."""
+"""A policy as one pure function of named arrays, the form of exports."""
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -6,7 +6,7 @@ from typing import NamedTuple
 from jaxsched.types import Array, ArraySpec, PyTree
 
 NEXT = "next_"
-"""Before the name of a memory: the output that is its value at the next decision."""
+"""Prefix of a memory's name: the output with its value at the next decision."""
 
 
 class ArrayPolicy(NamedTuple):
@@ -15,10 +15,10 @@ class ArrayPolicy(NamedTuple):
     Attributes:
       decide: ``(weights, inputs) -> outputs``. Inputs are observation, memory and noise by name;
         outputs the action by name and each memory as ``next_`` and its name.
-      observation: what it sees of the environment's observation, whose leaves have these names.
+      observation: inputs from the environment's observation, whose leaves have these names.
       memory: zero before the first decision of an episode.
       noise: standard normal numbers to draw an action, zeros for the mean action.
-      action: what it gives; the leaves of the environment's action have these names.
+      action: outputs; the leaves of the environment's action have these names.
     """
 
     decide: Callable[[PyTree, Mapping[str, Array]], dict[str, Array]]

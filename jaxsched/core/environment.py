@@ -1,7 +1,7 @@
 """The environment protocol and the transforms around it.
 
-An environment is a frozen, hashable object that holds static integers and options only. What may
-vary between runs without recompiling (job tables, reward weights, scales) lives in ``params``, a
+An environment is a frozen, hashable object that holds static integers and options only. Values that
+may vary without recompiling (job tables, reward weights, scales) live in ``params``, a
 pytree of arrays that is shared by every copy of the environment.
 """
 
@@ -24,7 +24,7 @@ _SERVERS = {"num_servers", "gpus_per_server"}
 
 
 def check_action(name: str, spec: PyTree, action: PyTree) -> None:
-    """Refuse an action of the wrong kind of numbers; values are not looked at.
+    """Refuse an action of the wrong dtype; its values are not checked.
 
     Args:
       name: of the environment, for the message.
@@ -73,7 +73,7 @@ def _check_number(name: str, spec: Any, action: Any) -> None:
 
 
 def _checking(step: Callable[..., Any]) -> Callable[..., Any]:
-    """A method ``step`` that refuses actions of the wrong kind of numbers."""
+    """The method ``step`` with ``check_action`` before it."""
 
     @wraps(step)
     def checked(self: Any, key: PRNGKey, state: PyTree, action: PyTree, params: PyTree) -> Any:
@@ -92,29 +92,29 @@ class Environment(ABC):
     """Base class of all systems; subclasses are frozen dataclasses.
 
     ``step`` never resets. A finished state absorbs: further steps change nothing, give reward 0
-    and keep a valid mask. Actions of another kind of number than the spec's are refused when
+    and keep a valid mask. Actions of another dtype than the spec's are refused when
     ``step`` is traced (:func:`check_action`), in every subclass.
     """
 
     name: str
     behaviour_version: int
     params: Callable[..., PyTree]
-    """Parameters with an episode for each job table that it is given."""
+    """A function from job tables to parameters with an episode for each table."""
     reset_on_demand: ClassVar[bool] = False
-    """Automatic resets are left out of the steps at which no copy needs one, which pays for states
-    that take longer to make or to copy than a step takes."""
+    """Whether a step resets only if some copy needs it, which pays where creating or copying a
+    state takes longer than a step."""
     former_options: ClassVar[Mapping[str, str]] = {}
-    """Names that options had before, and their present names."""
+    """Former names of options -> present names."""
     cuts_tables: ClassVar[bool] = False
-    """``params`` takes ``starts`` and ``episode_jobs``: rows of the one table at which episodes
-    begin, and their jobs, so that they need no copies of it."""
+    """Whether ``params`` takes ``starts`` and ``episode_jobs``: rows of one table at which episodes
+    begin, and their number of jobs, so that the table is not copied."""
 
     def __post_init__(self) -> None:
         """Refuse options that their declarations do not accept (:mod:`jaxsched.options`)."""
         options.check(self, f"{self.name}: ")
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Have the subclass' own ``step`` look at what its action is made of."""
+        """Have the subclass' own ``step`` check its action's dtypes."""
         super().__init_subclass__(**options)
         if "step" in vars(cls):
             cls.step = _checking(cls.step)  # type: ignore[method-assign]
@@ -135,7 +135,7 @@ class Environment(ABC):
         """Apply ``action``; any value is accepted, illegal ones as the system's rules say.
 
         Raises:
-          JaxschedError: the action is not made of the numbers of its spec; when traced.
+          JaxschedError: the action's dtypes are not those of its spec; when traced.
         """
 
     @abstractmethod
@@ -145,16 +145,16 @@ class Environment(ABC):
     def decides(self, state: PyTree) -> Array:
         """Whether the action of the next step has an effect, bool scalar; here always.
 
-        Environments that may also step through events between decisions say so here.
+        Environments with steps between decisions override it.
         """
         del state
         return jnp.bool_(True)
 
     def resample_future(self, key: PRNGKey, state: PyTree, params: PyTree) -> tuple[PyTree, PyTree]:
-        """Draw anew what a policy cannot know in ``state``, as it could expect it.
+        """Draw anew what a policy cannot know in ``state``, from what it could expect.
 
-        What has happened stays: jobs that were submitted, and where they stand. Jobs that are
-        still to come, and what the system hides of the others, are drawn with ``key``.
+        The past stays: submitted jobs and their progress. Later jobs, and hidden facts about
+        submitted ones (such as run times), are drawn with ``key``.
 
         Args:
           key: of the draw.
@@ -165,7 +165,7 @@ class Environment(ABC):
           The state, and parameters of one episode, number 0, that go with it.
 
         Raises:
-          JaxschedError: the environment has no such draw (``can_resample_future`` tells).
+          JaxschedError: the environment has no such draw (see ``can_resample_future``).
         """
         del key, state, params
         raise JaxschedError(f"{self.name}: does not redraw futures")
@@ -176,10 +176,10 @@ class Environment(ABC):
         return type(self).resample_future is not Environment.resample_future
 
     def privileged_state(self, state: PyTree, params: PyTree) -> Array:
-        """What a policy does not see of a state and its future, float32 ``[F]``, for critics.
+        """Features of a state and its future hidden from policies, float32 ``[F]``, for critics.
 
         Raises:
-          JaxschedError: the environment does not tell (``has_privileged_state`` says).
+          JaxschedError: the environment has none (see ``has_privileged_state``).
         """
         del state, params
         raise JaxschedError(f"{self.name}: has no privileged state")
@@ -214,8 +214,8 @@ class Environment(ABC):
     def max_steps(self, params: PyTree) -> int:
         """A static bound on the number of steps of any episode in ``params``.
 
-        The environment answers, not ``params``: every leaf of these is an array that a program may
-        be traced over, and the bound is an int that depends on the environment's options, too.
+        A method of the environment, not of ``params``: leaves of ``params`` are arrays that may be
+        traced, and the bound is an int that also depends on the environment's options.
         """
 
     @abstractmethod
@@ -227,27 +227,27 @@ class Environment(ABC):
         """Pytree of ``DiscreteSpec`` (or ``ArraySpec``) of one action."""
 
     def facts(self) -> dict[str, str]:
-        """The ``cluster`` and its rules in words, shown with results; here all options."""
+        """The ``cluster`` and its rules in words, shown with results; by default all options."""
         options: Any = self
         named = ((field.name, getattr(self, field.name)) for field in fields(options))
         return {"cluster": ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in named)}
 
     def knows(self) -> Knowledge:
-        """What observations say of run times; here unstated."""
+        """What observations reveal of run times; by default unstated."""
         return "unstated"
 
     def features(self) -> dict[str, Feature]:
-        """What entries of the observation mean, by name with ``*`` for every number; here none."""
+        """Meaning of observation entries, by name with ``*`` for a number; by default none."""
         return {}
 
     def largest_job(self) -> int | None:
-        """GPUs of the largest job that can ever run, where it cannot have all; else None."""
+        """GPUs of the largest job that can run, if fewer than the cluster's; else None."""
         return None
 
     def server_gpus(self) -> tuple[int, ...]:
-        """GPUs of each server of the cluster; of one pool, a single number.
+        """GPUs of each server of the cluster; a single number for one pool.
 
-        Here from the options ``num_servers`` and ``gpus_per_server``; empty without them.
+        By default from the options ``num_servers`` and ``gpus_per_server``; empty without them.
         """
         options: Any = self
         if not {option.name for option in fields(options)} >= _SERVERS:
@@ -258,7 +258,7 @@ class Environment(ABC):
     def of_servers(
         cls, num_servers: int, gpus_per_server: int, kinds: tuple[Any, ...] = ()
     ) -> dict[str, Any]:
-        """The options of a cluster of so many servers.
+        """The options of a cluster of these servers.
 
         Args:
           num_servers: servers.
@@ -288,10 +288,10 @@ class Environment(ABC):
 
 
 class Current(NamedTuple):
-    """Where an automatically reset environment stands.
+    """State of an automatically reset environment.
 
-    What the policy sees of it is ``env.observe(current.state, params)``, computed at the start of
-    the next step: compilers then see the state as it lies in memory, not the sums that lead to it.
+    The policy's observation is ``env.observe(current.state, params)``, computed at the start of
+    the next step: compilers then read the state from memory and do not recompute it.
     """
 
     state: PyTree
@@ -299,22 +299,22 @@ class Current(NamedTuple):
 
 
 class Observed(NamedTuple):
-    """What a policy is given to choose an action."""
+    """A policy's inputs: observation and mask."""
 
     observation: PyTree
     mask: PyTree
 
 
 def look(env: Environment, current: Current, params: Any) -> Observed:
-    """What the next action is to be chosen from."""
+    """The inputs of the next decision."""
     return Observed(*env.observe(current.state, params))
 
 
 def drawn_episode(key: PRNGKey, draw: Array, episode: Array | None) -> Array:
-    """The episode asked for, or one of ``draw[1]`` episodes from ``draw[0]`` on; int32 scalar.
+    """``episode`` if given, else one of ``draw[1]`` episodes from ``draw[0]`` on; int32 scalar.
 
     Args:
-      key: of the draw; one number is drawn, where ``randint`` would take three.
+      key: of the draw; one number is drawn, where ``randint`` would draw three.
       draw: int32 ``[2]``.
       episode: None: draw one.
     """
@@ -345,7 +345,7 @@ def step_and_reset(
     Args:
       env: the environment.
       key: used for the step and for the episode drawn at a reset.
-      current: where the environment stands.
+      current: the environment's state.
       action: the action to apply.
       params: environment parameters.
       time_limit: cut episodes (``truncated``) after this many steps; none by default.
@@ -383,9 +383,9 @@ def step_and_look(
     time_limit: int | Array | None = None,
     episode: Array | None = None,
 ) -> tuple[Current, Observed, TimeStep]:
-    """:func:`step_and_reset`, and what is seen afterwards, of the new episode after a reset.
+    """:func:`step_and_reset` and the next inputs, those of the new episode after a reset.
 
-    For loops that act on what the last step returned, as clients' do. One inside a scan is faster
+    For loops that act on the last step's outputs, as clients do. A loop inside a scan is faster
     if it calls :func:`look` at the start of the next step, see :class:`Current`.
     """
     current, timestep = step_and_reset(

@@ -1,4 +1,4 @@
-"""Paired evaluation: every policy plays the same named episodes to their end."""
+"""Paired evaluation: every policy runs on the same episodes to their end."""
 
 from collections.abc import Callable
 from functools import partial
@@ -14,7 +14,7 @@ from jaxsched.types import Array, PRNGKey, PyTree, TimeStep
 
 
 class Recorder(NamedTuple):
-    """How a system gathers what its metrics need (single episode).
+    """Gathers the records from which a system computes metrics (single episode).
 
     Attributes:
       init: ``init(params) -> records`` of fixed shapes.
@@ -27,7 +27,7 @@ class Recorder(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What an evaluation returns, leaves ``[E, ...]`` over episodes."""
+    """The results of an evaluation, leaves ``[E, ...]`` over episodes."""
 
     records: PyTree
     episode_return: Array  # float32 [E]
@@ -47,17 +47,17 @@ def run_episodes(
     *,
     max_steps: int | None = None,
 ) -> Outcome:
-    """Play ``episodes`` in parallel until all have ended, each device of a mesh its own.
+    """Run ``episodes`` in parallel until all have ended, divided among the devices of a mesh.
 
     Args:
       env: the environment.
       policy: the decision rule.
       recorder: gathers what the metrics need.
       params: environment parameters.
-      episodes: int32 ``[E]``, which episodes.
+      episodes: int32 ``[E]``, indices of the episodes.
       key: for policies and environments that draw; folded with the episode, and with the number
-        of the copy of an episode that is listed several times: a play is the same whichever others
-        are beside it.
+        of its copy if it is listed several times, so that a trajectory does not depend on the
+        other episodes.
       weights: the policy's network parameters, if it has any.
       max_steps: bound on the steps of an episode; the environment's own by default.
     """
@@ -82,7 +82,7 @@ def _play(
     params: Any,
     weights: PyTree,
 ) -> Outcome:
-    """Play until all of these have ended, at most ``bound`` steps."""
+    """Run these episodes until all have ended, at most ``bound`` steps."""
     num = episodes.shape[0]
     state, timestep = jax.vmap(env.reset, (0, None, 0))(keys, params, episodes)
     repeat = partial(jax.tree.map, lambda x: jnp.broadcast_to(x, (num, *jnp.shape(x))))

@@ -41,14 +41,14 @@ class UpdateFn(Protocol):
 
 
 class Size(NamedTuple):
-    """What a learner needs of one size of the training loop.
+    """A learner's requirement on one size of the training loop.
 
     Attributes:
       of: ``"num_envs"``, ``"rollout_length"``, ``"num_random_streams"`` (of the environments, if
         each has its own), or ``"decisions"``: the product of the first two.
       rule: how it relates to ``number``.
       number: see ``rule``.
-      because: the settings that this follows from, for the message.
+      because: the settings that imply it, for the message.
     """
 
     of: Literal["num_envs", "rollout_length", "num_random_streams", "decisions"]
@@ -57,17 +57,17 @@ class Size(NamedTuple):
     because: str
 
     def holds(self, size: int) -> bool:
-        """Whether a size is as needed."""
+        """Whether a size meets the requirement."""
         if self.rule == "a multiple of":
             return size % self.number == 0
         return size == self.number if self.rule == "equal to" else size <= self.number
 
 
 class Needs(NamedTuple):
-    """What a learner needs of the training loop, which checks it before anything is compiled.
+    """A learner's requirements on the training loop, checked before anything is compiled.
 
     Attributes:
-      whole_episodes: each environment plays one whole episode per rollout
+      whole_episodes: each environment runs one whole episode per rollout
         (:class:`~jaxsched.wrappers.fixed_length.FixedLength` of the rollout's length).
       sizes: of the loop.
     """
@@ -77,19 +77,19 @@ class Needs(NamedTuple):
 
 
 class Branching(NamedTuple):
-    """Alternatives that the training loop tries for a learner.
+    """Candidate actions that the training loop tries for a learner.
 
-    At the states where a rollout leaves the environments every candidate action is played on a
-    copy, and then the learner's greedy policy (:func:`jaxsched.core.look_ahead.branches`).
+    At the last states of a rollout every candidate action is taken on a copy of the state,
+    followed by the learner's greedy policy (:func:`jaxsched.core.look_ahead.branches`).
 
     Attributes:
-      config: how many candidates, futures and steps.
+      config: numbers of candidates, futures and steps.
       params: ``(learner_state) -> LookAheadParams``, horizon and discount.
-      rivals: policies whose actions are the candidates beside the learner's own; their weights are
-        the learner's state. Without any, candidates are choices of the environment.
+      rivals: policies whose actions are the candidates besides the learner's own; their weights are
+        the learner's state. Without rivals, candidates are the environment's actions.
       greedy: the learner's greedy policy for a single environment, without memory; its weights are
         the learner's state. ``act`` with a batch of one if absent.
-      closing: what the observation that a play stops at is worth, if anything.
+      closing: value of a rollout's last observation; None: 0.
     """
 
     config: LookAhead
@@ -110,10 +110,10 @@ class Learner(NamedTuple):
         ``[T, B, ...]`` rollout and a dictionary of float32 scalars.
       policy_params: ``(learner_state) -> params``, the network parameters that evaluators and
         exporters use.
-      needs: what the rollouts have to be like.
-      branching: what ``rollout.branches`` are to hold, if anything.
-      layout: ``(learner_state) -> layout``, a tree of ``PartitionSpec``: how the state lies on
-        several devices (:mod:`jaxsched.core.sharding`); all of it on each by default.
+      needs: requirements on the rollouts.
+      branching: candidates for ``rollout.branches``; None: no branching.
+      layout: ``(learner_state) -> layout``, a tree of ``PartitionSpec``: the state's layout on
+        several devices (:mod:`jaxsched.core.sharding`); by default all of it on each.
     """
 
     init: InitFn

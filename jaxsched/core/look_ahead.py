@@ -1,7 +1,7 @@
-"""One-step look-ahead: try the alternatives on copies of the state, play on, take the best.
+"""One-step look-ahead: try candidate actions on copies of the state, and take the best.
 
-At each decision every alternative is played on a copy of the state, and the base policy plays on
-for a horizon. Where the base is memoryless, the future exact and the horizon the whole episode,
+At each decision every candidate is taken on a copy of the state, and a rollout of the base policy
+follows to a horizon. If the base has no memory, the future is exact and the horizon the episode,
 no return is below the base's (policy improvement). Sources: Tesauro and Galperin, On-line Policy
 Improvement using Monte-Carlo Search (1996); Bertsekas, Rollout, Policy Iteration, and Distributed
 Reinforcement Learning (2020), chapter 2.
@@ -31,11 +31,11 @@ from jaxsched.errors import JaxschedError
 from jaxsched.types import Array, DiscreteSpec, PRNGKey, PyTree
 
 ROUNDING = 1e-6
-"""Gains below this share of the base's return are rounding, not gains."""
+"""Gains below this share of the base's return count as rounding."""
 
 
 class Memory(NamedTuple):
-    """What the policies remember, each as if its own actions had been taken."""
+    """The policies' memories, each as if its own actions had been taken."""
 
     base: PyTree
     rivals: tuple[PyTree, ...]
@@ -54,14 +54,14 @@ def look_ahead(
     The same object at each call with equal arguments.
 
     Args:
-      env: what the copies are played in; its rewards are what counts. Its states must be those of
-        the environment that the policy acts in.
-      base: plays on after the first step; may draw, remember, have weights and be privileged.
+      env: the environment of the copies, whose rewards count. Its states must be those of
+        the environment in which the policy acts.
+      base: the policy after the first step; may draw, have memory and weights, and be privileged.
       config: sizes.
-      name: what tables and figures call the policy.
-      rivals: policies without weights, whose actions are the candidates beside the base's. For
-        actions that are too many to try, or no choice of several; ``config.alternatives`` has no
-        effect then.
+      name: the policy's name in tables and figures.
+      rivals: policies without weights, whose actions are the candidates besides the base's. For
+        action spaces that are too large to try, or not one choice of several;
+        ``config.alternatives`` has no effect then.
 
     Raises:
       JaxschedError: futures are to be redrawn and ``env`` cannot, or there are no rivals and an
@@ -90,14 +90,14 @@ def look_ahead(
 
 
 class Branches(NamedTuple):
-    """What the candidate actions of one state are worth.
+    """Values of the candidate actions of one state.
 
     Attributes:
       observation: of the state.
       action: leaves ``[C, ...]``, the base's own first.
-      legal: bool ``[C]``, those that were tried; the base's own always.
-      value: float32 ``[C]``, mean over the futures of what is earned within the horizon, and from
-        there on if plays are closed by a value.
+      legal: bool ``[C]``, candidates that were tried; always the base's own.
+      value: float32 ``[C]``, mean over the futures of the return within the horizon, plus a
+        bootstrapped value with ``closing``.
     """
 
     observation: PyTree
@@ -117,20 +117,20 @@ def branches(
     rivals: tuple[Policy, ...] = (),
     closing: Closing | None = None,
 ) -> Branches:
-    """The candidates at one state and their values, the base playing on.
+    """The candidates at one state and their values, by rollouts of the base.
 
     Args:
-      env: what the copies are played in.
+      env: the environment of the copies.
       base: a policy without memory.
       config: sizes.
       weights: the base's weights and the look-ahead's parameters; the margin has no effect.
       state: of ``env``.
       params: its parameters.
-      key: of the candidates, the futures and all that is drawn on them.
-      rivals: policies without memory whose actions are the candidates beside the base's; their
+      key: for the candidates, the futures and all draws on them.
+      rivals: policies without memory whose actions are the candidates besides the base's; their
         weights are the base's.
-      closing: what the observation that a play stops at is worth, unless its episode has
-        terminated; nothing if absent.
+      closing: value of a rollout's last observation, unless its episode has
+        terminated; 0 if absent.
 
     Raises:
       JaxschedError: see :func:`look_ahead`.
@@ -158,7 +158,7 @@ def _proposed(
     own: PyTree,
     key: PRNGKey,
 ) -> tuple[Candidates, tuple[PyTree, ...]]:
-    """The base's own action, then those of its rivals; and what these remember then."""
+    """The base's own action, then those of its rivals; and the rivals' next memories."""
     keys = jax.random.split(key, len(rivals))
     acted = [
         rival.act(weights, mine, view, rival_key)
@@ -177,7 +177,7 @@ def _proposed(
 def _choices(
     env: Environment, config: LookAhead, view: View, own: Array, key: PRNGKey
 ) -> Candidates:
-    """The base's own action, then the others: all in order, or some drawn."""
+    """The base's own action, then all others in order, or some drawn ones."""
     spec = env.action_spec(view.params)
     if not isinstance(spec, DiscreteSpec):
         raise JaxschedError(f"{env.name}: look-ahead needs actions that are one choice of several")

@@ -1,8 +1,8 @@
-"""Candidate actions of one state, played on copies of it on common futures.
+"""Monte Carlo values of candidate actions of one state, on common futures.
 
-Each candidate is the first action of a play in which a base policy goes on, as far as a horizon
-reaches. Futures and draws are the same for all, so that differences between what they earn have
-hardly any of the noise of the arrivals.
+Each candidate is the first action of a rollout that a base policy continues to a
+horizon. Futures and draws are the same for all candidates, so that differences between their
+returns have hardly any noise from the arrivals.
 
 Axes: ``C`` candidate actions, the base's own first; ``M`` futures.
 """
@@ -21,19 +21,19 @@ from jaxsched.ops.batching import any_across_batch
 from jaxsched.types import Array, PRNGKey, PyTree
 
 Closing = Callable[[PyTree, PyTree], Array]
-"""``(weights of the base, observation) -> float32 []``, what is earned from there on."""
+"""``(weights of the base, observation) -> float32 []``, the value of the observation."""
 
 
 @dataclass(frozen=True)
 class LookAhead:
-    """What of a look-ahead is compiled.
+    """Static settings of a look-ahead.
 
     Attributes:
-      futures: M, redrawn futures that all candidates are played on, at least 2; 0: the true
-        future (a clairvoyant; what an environment draws while it steps is not in it).
+      futures: M, resampled futures on which each candidate is tried, at least 2; 0: the true
+        future (clairvoyant, but for the draws of the environment's own steps).
       alternatives: C, candidates of a decision: the base's action and others drawn uniformly from
         the legal ones; None: all legal actions.
-      max_steps: of each play, the first one included; None: the environment's own bound.
+      max_steps: steps of each rollout, the first included; None: the environment's own bound.
     """
 
     futures: int = 8
@@ -55,37 +55,37 @@ class LookAhead:
                 )
 
     def most_steps(self, num_actions: int | None = None, episode_steps: int | None = None) -> int:
-        """Environment steps that the plays at one state take at most.
+        """Most environment steps of the rollouts at one state.
 
         Args:
           num_actions: of the environment; it bounds the candidates.
-          episode_steps: its own bound, of plays without ``max_steps``.
+          episode_steps: its own bound, for rollouts without ``max_steps``.
 
         Raises:
-          JaxschedError: plays or candidates have no bound.
+          JaxschedError: rollouts or candidates have no bound.
         """
         sizes = [size for size in (self.alternatives, num_actions) if size is not None]
         steps = episode_steps if self.max_steps is None else self.max_steps
         if not sizes or steps is None:
             raise JaxschedError(
                 "look-ahead: max_steps or alternatives is None; a number of each bounds the steps "
-                "of plays"
+                "of rollouts"
             )
         return max(self.futures, 1) * min(sizes) * steps
 
 
 class LookAheadParams(NamedTuple):
-    """What of a look-ahead may change without compiling again, float32 scalars.
+    """Settings of a look-ahead that may change without compiling again, float32 scalars.
 
     Attributes:
-      horizon_s: simulated seconds that the play of a candidate counts, its first step included; of
-        the step that goes beyond, the reward counts in proportion to its time within. Infinite:
-        until the episode ends. Where plays are closed by a value they all go on, and count, until
-        the last of them is beyond.
+      horizon_s: simulated seconds of a candidate's rollout that count, its first step included; the
+        reward of the step across the horizon counts in proportion to its time within. Infinite:
+        until the episode ends. With a closing value, all rollouts go on, and count, until
+        the last one is past the horizon.
       margin: an action other than the base's is taken only if its mean gain over the futures
-        exceeds so many standard errors of that mean.
+        exceeds this many standard errors of that mean.
       discount_s: rewards of steps that begin ``t`` seconds later count ``exp(-t / discount_s)``;
-        infinite: alike.
+        infinite: no discount.
     """
 
     horizon_s: Array
@@ -96,7 +96,7 @@ class LookAheadParams(NamedTuple):
 def look_ahead_params(
     *, horizon_s: float = float("inf"), margin: float = 2.0, discount_s: float = float("inf")
 ) -> LookAheadParams:
-    """``LookAheadParams`` of these values.
+    """Check these values and return them as ``LookAheadParams``.
 
     Raises:
       JaxschedError: a value is out of range.
@@ -110,14 +110,14 @@ def look_ahead_params(
 
 
 class Weights(NamedTuple):
-    """Weights of a look-ahead policy: the base's own, and the look-ahead's parameters."""
+    """Weights of a look-ahead policy: the base's own, and ``LookAheadParams``."""
 
     base: PyTree
     params: LookAheadParams
 
 
 class Candidates(NamedTuple):
-    """The actions of one decision that are tried."""
+    """The actions tried at one decision."""
 
     action: PyTree  # leaves [C, ...]
     legal: Array  # bool [C], the base's own always
@@ -144,7 +144,7 @@ def values_of(
     key: PRNGKey,
     closing: Closing | None = None,
 ) -> Array:
-    """What the candidates earn on each future, or on the true one, float32 ``[max(M, 1), C]``."""
+    """Returns of the candidates on each future, or on the true one, float32 ``[max(M, 1), C]``."""
 
     def returns(key: PRNGKey) -> Array:
         redraw_key, play_key = jax.random.split(key)
@@ -158,14 +158,14 @@ def values_of(
 
 
 class _Rollout(NamedTuple):
-    """Where the play of one candidate stands."""
+    """State of one candidate's rollout."""
 
     state: PyTree
     memory: PyTree
     time: Array  # float32, seconds since the decision
     total: Array  # float32, reward so far
     over: Array  # bool
-    ended: Array  # bool, the episode is
+    ended: Array  # bool, the episode has ended
 
 
 def _played(
@@ -180,7 +180,7 @@ def _played(
     key: PRNGKey,
     closing: Closing | None,
 ) -> _Rollout:
-    """The play of each candidate, leaves ``[C, ...]``; one future, common draws."""
+    """The rollout of each candidate, leaves ``[C, ...]``; one future, common draws."""
     bound = env.max_steps(params) if config.max_steps is None else config.max_steps
     horizon, _, discount = weights.params
 
@@ -218,8 +218,8 @@ def _played(
     def first(action: PyTree, legal: Array) -> _Rollout:
         zero = jnp.float32(0)
         idle = ~legal
-        if closing is None:  # which learns from single candidates, too
-            idle |= ~jnp.any(tried.legal[1:])  # there is nothing to compare
+        if closing is None:  # a closing value also learns from single candidates
+            idle |= ~jnp.any(tried.legal[1:])  # nothing to compare
         start_key = jax.random.fold_in(key, 0)
         play = _Rollout(state, memory, zero, zero, idle, ended=jnp.bool_(False))
         return move(play, action, memory, start_key)
@@ -232,7 +232,7 @@ def _played(
 def _closed(
     env: Environment, closing: Closing, weights: Weights, plays: _Rollout, params: Any
 ) -> Array:
-    """What the plays earn and what their last states are worth, float32 ``[C]``."""
+    """Returns of the rollouts plus the values of their last observations, float32 ``[C]``."""
 
     def beyond(play: _Rollout) -> Array:
         observation, _ = env.observe(play.state, params)

@@ -1,4 +1,4 @@
-"""What chooses actions in an evaluation: heuristics and trained networks alike."""
+"""Policies in an evaluation: heuristics and trained networks alike."""
 
 from collections.abc import Callable
 from functools import cache, partial
@@ -10,11 +10,11 @@ import jax.numpy as jnp
 from jaxsched.types import ArraySpec, PRNGKey, PyTree
 
 Play = Literal["greedy", "sampled"]
-"""How a network's scores become an action: the best one, or one drawn from their softmax."""
+"""How scores become an action: the best one, or one drawn from their softmax."""
 
 
 class View(NamedTuple):
-    """What one decision may look at (single environment).
+    """Inputs of one decision (single environment).
 
     ``state`` is the full state and ``params`` the environment's parameters; only policies that
     declare ``privileged`` read them.
@@ -30,7 +30,7 @@ class Policy(NamedTuple):
     """A decision rule as pure functions of one environment.
 
     Attributes:
-      name: what tables and figures call it.
+      name: its name in tables and figures.
       init: ``init(params) -> memory``, the policy's memory at the start of an episode.
       act: ``act(weights, memory, view, key) -> (action, memory)``.
       privileged: reads the state, not only the observation.
@@ -43,16 +43,16 @@ class Policy(NamedTuple):
 
 
 def no_memory(params: Any) -> tuple[()]:
-    """``init`` of a policy that remembers nothing."""
+    """``init`` of a policy without memory."""
     del params
     return ()
 
 
 @cache
 def one_of(policies: tuple[Policy, ...]) -> Policy:
-    """Policies without weights as one, whose weights are the index of the one that plays, int32.
+    """Policies without weights as one, whose weights are the index of the policy to use, int32.
 
-    What plays it is compiled once for all of them; each is played as it would be alone. The same
+    Programs are compiled once for all of them; each acts as it would alone. The same
     object at each call. Actions must have one structure and shape; dtypes are the first one's.
     """
 
@@ -74,7 +74,7 @@ def one_of(policies: tuple[Policy, ...]) -> Policy:
 
 
 def uniform_legal(name: str = "random") -> Policy:
-    """Draws uniformly among the legal actions of a single discrete choice."""
+    """A policy that draws uniformly among the legal actions of a single discrete choice."""
 
     def act(weights: PyTree, memory: PyTree, view: View, key: PRNGKey) -> tuple[PyTree, PyTree]:
         del weights
@@ -84,10 +84,10 @@ def uniform_legal(name: str = "random") -> Policy:
 
 
 def uniform_reals(name: str, spec: PyTree) -> Policy:
-    """Draws every entry of a continuous action uniformly from [-1, 1).
+    """A policy that draws every entry of a continuous action uniformly from [-1, 1).
 
     Args:
-      name: what tables and figures call it.
+      name: its name in tables and figures.
       spec: pytree of ``ArraySpec``, the environment's ``action_spec``.
     """
     leaves, tree = jax.tree.flatten(spec, is_leaf=lambda leaf: isinstance(leaf, ArraySpec))
@@ -104,7 +104,7 @@ def uniform_reals(name: str, spec: PyTree) -> Policy:
 
 
 def greedy_scores(name: str, score: Callable[[PyTree, PyTree], PyTree]) -> Policy:
-    """Takes the legal action of the highest ``score(weights, observation)``."""
+    """A policy that takes the legal action of the highest ``score(weights, observation)``."""
 
     def act(weights: PyTree, memory: PyTree, view: View, key: PRNGKey) -> tuple[PyTree, PyTree]:
         del key
@@ -115,7 +115,7 @@ def greedy_scores(name: str, score: Callable[[PyTree, PyTree], PyTree]) -> Polic
 
 
 def sampled_scores(name: str, score: Callable[[PyTree, PyTree], PyTree]) -> Policy:
-    """Draws a legal action from the softmax of ``score(weights, observation)``."""
+    """A policy that draws a legal action from the softmax of ``score(weights, observation)``."""
 
     def act(weights: PyTree, memory: PyTree, view: View, key: PRNGKey) -> tuple[PyTree, PyTree]:
         scores = score(weights, view.observation)
@@ -126,7 +126,7 @@ def sampled_scores(name: str, score: Callable[[PyTree, PyTree], PyTree]) -> Poli
 
 
 def real_outputs(name: str, score: Callable[[PyTree, PyTree], PyTree]) -> Policy:
-    """Takes ``score(weights, observation)`` as the action, which is real numbers."""
+    """A policy whose action is ``score(weights, observation)``, real numbers."""
 
     def act(weights: PyTree, memory: PyTree, view: View, key: PRNGKey) -> tuple[PyTree, PyTree]:
         del key

@@ -1,7 +1,7 @@
 """Several processes that run one program together, each with its own devices.
 
-Every process runs the same commands; the first one alone writes files and shows progress. They find
-each other through ``jax.distributed``, as Slurm or MPI say, or as the launch names them.
+Every process runs the same commands; only the first one writes files and shows progress. They find
+each other through ``jax.distributed``, by the variables of Slurm or MPI, or by explicit arguments.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ from jaxsched.errors import EndedAlone, JaxschedError, first_line
 T = TypeVar("T")
 
 NOTICE_S = 60
-"""Seconds without a sign of life after which JAX ends the processes that are left."""
+"""Seconds without a heartbeat after which JAX ends the remaining processes."""
 _LONGEST_MESSAGE = 4096
 _LOST = ("gloo", "nccl", "coordination service", "connection closed", "socket closed", "heartbeat")
 
@@ -26,10 +26,10 @@ class Launch(NamedTuple):
     """How processes find each other.
 
     Attributes:
-      coordinator: ``host:port`` of the first process; None: as the launcher says.
-      num_processes: how many there are.
-      process_id: which this one is, from 0.
-      local_devices: which of the GPUs that it sees are its own; None: as JAX decides.
+      coordinator: ``host:port`` of the first process; None: the launcher's.
+      num_processes: number of processes.
+      process_id: index of this process, from 0.
+      local_devices: indices of its own GPUs among visible ones; None: JAX decides.
     """
 
     coordinator: str | None
@@ -39,7 +39,7 @@ class Launch(NamedTuple):
 
 
 class Launcher(NamedTuple):
-    """A program that starts processes and tells them so in their environment.
+    """A program that starts processes, and its environment variables.
 
     Attributes:
       name: for messages.
@@ -91,10 +91,10 @@ def launch_of(
       coordinator: ``host:port``, as given.
       num_processes: as given.
       process_id: as given.
-      environment: what launchers are recognised by.
+      environment: variables by which launchers are recognised.
 
     Raises:
-      JaxschedError: what is given does not fit together, or does not suffice.
+      JaxschedError: the arguments contradict each other, or do not suffice.
     """
     given = {"num_processes": num_processes, "process_id": process_id}
     launcher = _launcher(environment)
@@ -113,12 +113,12 @@ def launch_of(
                 f"say where the first one is: give {argument('coordinator')} HOST:PORT"
             )
         own = own_devices(launcher, environment)
-        return _checked(None, *_told(launcher, environment))._replace(local_devices=own)
+        return _checked(None, *_size_and_rank(launcher, environment))._replace(local_devices=own)
     if not _is_address(coordinator):
         raise JaxschedError(f"{argument('coordinator')} is {coordinator!r}; accepted: HOST:PORT")
     if launcher is not None:
-        told = dict(zip(given, _told(launcher, environment), strict=True))
-        given = {name: told[name] if value is None else value for name, value in given.items()}
+        launched = dict(zip(given, _size_and_rank(launcher, environment), strict=True))
+        given = {name: launched[name] if value is None else value for name, value in given.items()}
     for name, value in given.items():
         if value is None:
             raise JaxschedError(
@@ -130,23 +130,23 @@ def launch_of(
 
 
 def own_devices(launcher: Launcher, environment: Mapping[str, str]) -> tuple[int, ...] | None:
-    """Which of the GPUs that a process sees it is to use, by their place among them.
+    """Indices of the visible GPUs that a process should use.
 
-    All where the launcher shows each process its own; an equal share where each sees those of the
-    machine. JAX alone would give the process that is number n on its machine the n-th GPU that it
-    sees, which is none where it sees its own only, and one of eight where it is alone.
+    All, where the launcher shows each process its own GPUs; an equal share, where each sees all of
+    the machine. By default JAX gives process n of a machine the n-th visible GPU: no GPU where a
+    process sees only its own, and one of eight for a single process.
 
     Args:
       launcher: what started the processes.
       environment: of this process.
 
     Returns:
-      Places from 0; None where nothing is known of GPUs.
+      Indices from 0; None if the variables do not name GPUs.
     """
     rank = environment.get(launcher.local_rank, "")
     size = re.match(r"\d+", environment.get(launcher.local_size, ""))
-    told = environment.get("SLURM_GPUS_ON_NODE", "")
-    on_machine = int(told) if told.isdecimal() else 0
+    gpus = environment.get("SLURM_GPUS_ON_NODE", "")
+    on_machine = int(gpus) if gpus.isdecimal() else 0
     visible = environment.get("CUDA_VISIBLE_DEVICES", "")
     seen = len(visible.split(",")) if visible else on_machine
     if not (seen and rank.isdecimal()) or "JAX_LOCAL_DEVICE_IDS" in environment:
@@ -161,10 +161,10 @@ def own_devices(launcher: Launcher, environment: Mapping[str, str]) -> tuple[int
 
 
 def start(launch: Launch | None) -> None:
-    """Meet the other processes; call it before JAX looks for devices.
+    """Connect to the other processes; call it before JAX looks for devices.
 
     Raises:
-      JaxschedError: the others were not met.
+      JaxschedError: the connection failed.
     """
     if launch is None or launch.num_processes == 1:
         return
@@ -188,14 +188,14 @@ def start(launch: Launch | None) -> None:
 
 
 def several() -> bool:
-    """Whether there are more processes than this one."""
+    """Whether there is more than one process."""
     import jax
 
     return jax.process_count() > 1
 
 
 def wait_for_all(name: str) -> None:
-    """Until every process has come here."""
+    """A barrier: wait until every process calls it."""
     if several():
         from jax.experimental import multihost_utils
 
@@ -203,7 +203,7 @@ def wait_for_all(name: str) -> None:
 
 
 def check_same(number: int, what: str) -> None:
-    """Refuse a number that differs between processes; called by all of them together.
+    """Refuse a number that differs between processes; all of them call it.
 
     Raises:
       JaxschedError: in all processes.
@@ -222,7 +222,7 @@ def check_same(number: int, what: str) -> None:
 
 
 def largest(*numbers: int) -> tuple[int, ...]:
-    """Each number where it is largest among the processes; called by all of them together."""
+    """The maximum of each number over the processes; all of them call it."""
     if not several():
         return numbers
     import numpy as np
@@ -233,10 +233,10 @@ def largest(*numbers: int) -> tuple[int, ...]:
 
 
 def first_alone(function: Callable[[], T], otherwise: Callable[[], T]) -> T:
-    """``function()`` in the first process, ``otherwise()`` in the others once it is done.
+    """``function()`` in the first process, then ``otherwise()`` in the others.
 
     Raises:
-      JaxschedError: in all processes, where the first one did.
+      JaxschedError: in all processes, if ``function`` raised it in the first.
     """
     if not several():
         return function()
@@ -254,10 +254,10 @@ def first_alone(function: Callable[[], T], otherwise: Callable[[], T]) -> T:
 
 @contextlib.contextmanager
 def together(*agreed: type[BaseException]) -> Iterator[None]:
-    """What goes wrong inside ends this process at once, as others wait for it.
+    """A context in which an error ends this process at once, as others wait for it.
 
     Args:
-      *agreed: what all processes raise together, and so is raised as it is.
+      *agreed: errors that all processes raise together; they are raised unchanged.
 
     Raises:
       EndedAlone: one line that says why.
@@ -284,14 +284,14 @@ def _launcher(environment: Mapping[str, str]) -> Launcher | None:
     """The launcher of more than one process, if there is one."""
     for launcher in LAUNCHERS:
         size, rank = environment.get(launcher.size, ""), environment.get(launcher.rank, "")
-        # Slurm's batch script itself has the number of tasks too, but is no step of the job.
+        # Slurm sets the number of tasks for the batch script too, which is no step of the job.
         step = launcher.name != "Slurm" or launcher.finds in environment
         if size.isdecimal() and rank.isdecimal() and int(size) > 1 and step:
             return launcher
     return None
 
 
-def _told(launcher: Launcher, environment: Mapping[str, str]) -> tuple[int, int]:
+def _size_and_rank(launcher: Launcher, environment: Mapping[str, str]) -> tuple[int, int]:
     return int(environment[launcher.size]), int(environment[launcher.rank])
 
 
@@ -312,7 +312,7 @@ def _is_address(text: str) -> bool:
 
 
 def _from_first(message: str) -> str:
-    """The first process' message in all of them."""
+    """The first process' message, in all processes."""
     import numpy as np
     from jax.experimental import multihost_utils
 

@@ -1,7 +1,7 @@
 """The one recorder: gathers an episode's job events into a record per job and sums over steps.
 
-An environment whose ``timestep.metrics`` is a ``JobEvents`` needs nothing of its own
-(``job_recorder``); others say how their metrics read as one (``gather``). Axes: ``n`` jobs of a
+An environment whose ``timestep.metrics`` is a ``JobEvents`` needs nothing else
+(``job_recorder``); others convert their metrics to one (``gather``). Axes: ``n`` jobs of a
 table, ``k`` starts and ``m`` finishes that one step can report.
 """
 
@@ -19,13 +19,13 @@ NEVER = -1
 
 
 class JobEvents(NamedTuple):
-    """What one step did to the jobs of the episode's table.
+    """Starts and finishes of jobs in one step.
 
     Attributes:
       started: int32 ``[k]`` (or a scalar), rows of jobs that started; ``NO_JOB`` elsewhere.
-      finished: int32 ``[m]``, rows of jobs that finished, likewise.
-      of_started: name -> ``[k, ...]`` or a scalar for all, what is recorded of jobs that started.
-      of_finished: name -> ``[m, ...]`` likewise.
+      finished: int32 ``[m]``, rows of jobs that finished; ``NO_JOB`` elsewhere.
+      of_started: name -> ``[k, ...]`` or a scalar for all, values to record of started jobs.
+      of_finished: name -> ``[m, ...]`` or a scalar for all, values to record of finished jobs.
       amounts: name -> scalar, summed over the episode.
     """
 
@@ -43,8 +43,8 @@ def gather(
 
     Args:
       init: ``init(params) -> records``, a named tuple or a dictionary, at the start: ``[n, ...]``
-        for what is recorded of jobs, scalars for sums.
-      events: ``events(records, timestep)``, what a step did; ``records`` are those before it.
+        for values of jobs, scalars for sums.
+      events: ``events(records, timestep)``, the step's events; ``records`` are those before it.
     """
     return Recorder(init, partial(note_events, events))
 
@@ -55,7 +55,7 @@ def note_events(
     timestep: TimeStep,
     playing: Array,
 ) -> PyTree:
-    """The records after a step, as ``gather`` keeps them."""
+    """The records of ``gather`` after a step."""
     before = records if isinstance(records, dict) else records._asdict()
     step = events(records, timestep)
     changes = {
@@ -85,8 +85,8 @@ def _noted(
 def job_recorder(env: Any) -> Recorder:
     """The recorder of an environment whose ``timestep.metrics`` is a ``JobEvents``.
 
-    Its records are a dictionary of what the events name, ``start`` and ``finish`` (s) of each job
-    being -1 before; with ``total_reward`` and ``steps``. The same object for equal environments: it
+    Its records are a dictionary with the events' names, ``start`` and ``finish`` (s) of each job
+    (-1 until then), ``total_reward`` and ``steps``. The same object for equal environments: it
     is a static argument of the evaluation.
 
     Args:

@@ -1,4 +1,4 @@
-"""Collecting experience: many copies of an environment stepped by one policy.
+"""Collecting experience: one policy in many copies of an environment.
 
 Axes: ``T`` time, ``B`` batch of environments.
 """
@@ -19,7 +19,7 @@ BatchPolicy = Callable[[PyTree, PyTree, PRNGKey], tuple[PyTree, PyTree]]
 
 
 class Running(NamedTuple):
-    """Return and length so far of the episode that each environment is in."""
+    """Return and length so far of each environment's current episode."""
 
     episode_return: Array  # float32 [B], undiscounted
     episode_length: Array  # int32 [B]
@@ -67,8 +67,8 @@ def unroll(
       env: the environment.
       policy: ``(observation, mask, key) -> (action, extras)`` over leaves ``[B, ...]``.
       key: used for actions, steps and the episodes drawn at resets.
-      current: where the environments stand, leaves ``[B, ...]``.
-      running: return and length of their present episodes.
+      current: the environments' states, leaves ``[B, ...]``.
+      running: return and length of their current episodes.
       params: environment parameters, shared by all.
       length: ``T``.
       time_limit: cut episodes after this many steps; none by default.
@@ -135,17 +135,17 @@ def play_ahead(
     time_limit: int | Array | None = None,
     num_random_streams: int | None = None,
 ) -> tuple[Current, Running]:
-    """Play environments on by less and less than ``length`` steps, the first of them by none.
+    """Step environments by 0 to nearly ``length`` steps, more in each next one.
 
-    Environment ``i`` of ``B`` takes ``i * length / B`` steps, so that what begins together stands
-    at all parts of an episode; with ``num_random_streams`` N it takes as many as ``i % N`` of N.
+    Environment ``i`` of ``B`` takes ``i * length / B`` steps, so that environments that start
+    together cover all parts of an episode; with ``num_random_streams`` N, ``(i % N) * length / N``.
 
     Args:
       env: the environment.
       policy: as in :func:`unroll`.
-      key: of actions, steps and episodes.
-      current: where the environments stand, leaves ``[B, ...]``.
-      running: return and length of their present episodes.
+      key: for actions, steps and episodes.
+      current: the environments' states, leaves ``[B, ...]``.
+      running: return and length of their current episodes.
       params: environment parameters, shared by all.
       length: steps.
       time_limit: as in :func:`unroll`.
@@ -181,9 +181,9 @@ def _keys(key: PRNGKey, batch: int, num_random_streams: int | None) -> PRNGKey:
 
 
 def _count(given: tuple[Running, Array, Array], _: tuple) -> tuple[Running, EpisodeSums]:
-    """Add one step to the running figures; report and clear those of ended episodes.
+    """Add one step to the running sums; report and clear those of ended episodes.
 
-    Totals have an axis of 1, so that each device has its own until the rollout has ended.
+    Totals have an axis of 1, so that each device keeps its own until the rollout ends.
     """
     running, reward, done = given
     episode_return = running.episode_return + reward

@@ -1,16 +1,16 @@
-"""Several devices: a mesh, what lies where on it, and what each device computes alone.
+"""Several devices: a mesh, the layout of arrays on it, and computations on each device alone.
 
-A mesh has two axes, ``seeds`` and ``envs``; one of them is longer than 1. It is the ambient one
-(:func:`on`), so that programs are the same text on one device and on many::
+A mesh has two axes, ``seeds`` and ``envs``; one of them is longer than 1. It is the ambient mesh
+(:func:`on`), so that code is the same for one device and for many::
 
     environments   split over ``envs``; each device steps its own (:func:`over_environments`)
     rollouts       split likewise along their axis of environments
     learners       parameters, optimiser and counters on every device; minibatches split
                    (:func:`split`), so that gradients are averaged over devices
-    replay         split along what a learner's ``layout`` says (:func:`split_layout`)
+    replay         split along the axes in a learner's ``layout`` (:func:`split_layout`)
     evaluation     episodes split over all devices (:func:`over_episodes`)
 
-Without a mesh, and on one of one device, every function here gives back what it was given.
+Without a mesh, and on a mesh of one device, every function here returns its input unchanged.
 
 Axes: ``B`` batch of environments, ``E`` episodes, ``N`` seeds.
 """
@@ -35,17 +35,17 @@ Function = Callable[[PyTree, PyTree], PyTree]
 
 
 def make_mesh(num_devices: int | None, shard: Shard = "envs") -> Mesh | None:
-    """A mesh over the first devices; of several processes as many of each.
+    """A mesh over the first devices, as many of each process.
 
     Args:
-      num_devices: how many; None: all that there are.
-      shard: what is split over them.
+      num_devices: number of devices; None: all.
+      shard: the axis to split over them.
 
     Returns:
       The mesh; None for one device.
 
     Raises:
-      JaxschedError: more devices than there are, or not as many of each process.
+      JaxschedError: more devices than exist, or not as many of each process.
     """
     present, processes = jax.devices(), jax.process_count()
     num = len(present) if num_devices is None else num_devices
@@ -80,7 +80,7 @@ def make_mesh(num_devices: int | None, shard: Shard = "envs") -> Mesh | None:
 
 @contextlib.contextmanager
 def on(mesh: Mesh | None) -> Iterator[None]:
-    """Programs that are called inside run on this mesh; on one device without one."""
+    """A context in which programs run on this mesh, or on one device if it is None."""
     if mesh is None:
         yield
         return
@@ -89,7 +89,7 @@ def on(mesh: Mesh | None) -> Iterator[None]:
 
 
 def num_parts(*axes: str) -> int:
-    """Over how many devices the ambient mesh splits these axes; 1 without a mesh.
+    """Number of devices over which the ambient mesh splits these axes; 1 without a mesh.
 
     Also 1 inside :func:`over_environments` and the like, where each device is alone.
     """
@@ -110,8 +110,8 @@ def check_divisible(
     Args:
       mesh: the devices; None: one.
       num_envs: environments.
-      num_seeds: trainings side by side.
-      seeds: what the message calls them.
+      num_seeds: parallel trainings.
+      seeds: the word for them in the message.
 
     Raises:
       JaxschedError: one line with what was found and what is accepted.
@@ -126,39 +126,39 @@ def check_divisible(
 
 
 def over_environments(function: Function, batched: PyTree, shared: PyTree = ()) -> PyTree:
-    """``function(batched, shared)``, of each device's own environments on that device alone.
+    """``function(batched, shared)``, on each device for its own environments alone.
 
-    Devices do not wait for each other inside, whatever loops there are.
+    Devices do not wait for each other inside, not even in loops.
 
     Args:
       function: its results have leaves ``[B, ...]``, and each row depends on its own row only.
       batched: leaves ``[B, ...]``.
-      shared: what every environment reads.
+      shared: inputs of all environments.
     """
     return _alone(function, batched, shared, ENVS)
 
 
 def over_episodes(function: Function, batched: PyTree, shared: PyTree = ()) -> PyTree:
-    """The same over all devices of the mesh, of leaves ``[E, ...]``; results on every device."""
+    """``over_environments`` for episodes ``[E, ...]``, over all devices; results on each."""
     parts = num_parts(SEEDS, ENVS)
     if parts == 1:
         return function(batched, shared)
     num = jax.tree.leaves(batched)[0].shape[0]
-    rows = np.minimum(np.arange(-(-num // parts) * parts), num - 1)  # the last one fills up
+    rows = np.minimum(np.arange(-(-num // parts) * parts), num - 1)  # padded with the last
     padded = jax.tree.map(lambda x: x[rows], batched)
     result = _alone(function, padded, shared, (SEEDS, ENVS))
     return _constrained(jax.tree.map(lambda x: x[:num], result), WHOLE)
 
 
 def over_seeds(function: Function, batched: PyTree, shared: PyTree = ()) -> PyTree:
-    """The same of each device's own seeds, leaves ``[N, ...]``."""
+    """``over_environments`` for seeds, leaves ``[N, ...]``."""
     return _alone(function, batched, shared, SEEDS)
 
 
 def split(tree: PyTree, axis: int = 0) -> PyTree:
-    """Rows along ``axis`` of all leaves divided between the devices that divide environments.
+    """Divide rows along ``axis`` of all leaves over the axis ``envs`` of the mesh.
 
-    What is computed from them is divided as well, and sums over them are sums over devices.
+    Results computed from them are divided as well, and sums over them are sums over devices.
     """
     if num_parts(ENVS) == 1:
         return tree
@@ -171,14 +171,14 @@ def whole(tree: PyTree) -> PyTree:
 
 
 def whole_layout(tree: PyTree) -> PyTree:
-    """The layout (a tree of ``PartitionSpec``) that has all leaves on every device."""
+    """The layout (a tree of ``PartitionSpec``) with all leaves on every device."""
     return jax.tree.map(lambda _: WHOLE, tree)
 
 
 def split_layout(tree: PyTree, *axes: int) -> PyTree:
-    """The layout that divides leaves along the first of these axes that the devices divide.
+    """The layout that divides each leaf along the first of these axes that it can.
 
-    Where none is a multiple of the number of devices, leaves are on every device.
+    Where no axis is a multiple of the number of devices, the leaf is on every device.
     """
     parts = num_parts(ENVS)
 
@@ -192,14 +192,14 @@ def split_layout(tree: PyTree, *axes: int) -> PyTree:
 
 
 def laid_out(tree: PyTree, layout: PyTree, *, stacked: bool = False) -> PyTree:
-    """A tree whose leaves lie as a layout says; ``stacked`` along an axis of seeds before it."""
+    """A tree with leaves in this layout; ``stacked``: behind an axis of seeds."""
     if num_parts(SEEDS, ENVS) == 1:
         return tree
     return jax.tree.map(_constrained, tree, _of_seeds(layout, stacked))
 
 
 def described(tree: PyTree, layout: PyTree, *, stacked: bool = False) -> PyTree:
-    """``jax.ShapeDtypeStruct`` leaves that would lie so on the ambient mesh."""
+    """``jax.ShapeDtypeStruct`` leaves in this layout on the ambient mesh."""
     if num_parts(SEEDS, ENVS) == 1:
         return tree
     mesh = jax.sharding.get_mesh()
@@ -213,7 +213,7 @@ def described(tree: PyTree, layout: PyTree, *, stacked: bool = False) -> PyTree:
 def on_host(tree: PyTree) -> PyTree:
     """Leaves as NumPy arrays, typed keys as their data; called by all processes together.
 
-    Leaves that no process holds whole are gathered one by one.
+    Leaves that are split over processes are gathered one by one.
     """
     from jax.experimental import multihost_utils
 
@@ -228,7 +228,7 @@ def on_host(tree: PyTree) -> PyTree:
 
 
 def host_like(tree: PyTree) -> PyTree:
-    """NumPy arrays of the shapes that :func:`on_host` gives, values arbitrary."""
+    """NumPy arrays of the shapes of :func:`on_host`, values arbitrary."""
 
     def of(leaf: jax.Array) -> np.ndarray:
         data = jax.eval_shape(key_data, leaf)
@@ -238,7 +238,7 @@ def host_like(tree: PyTree) -> PyTree:
 
 
 def placed_like(values: PyTree, target: PyTree) -> PyTree:
-    """What :func:`on_host` gave, where and as the leaves of ``target`` are."""
+    """Results of :func:`on_host` with the layout and types of ``target``."""
 
     def of(value: np.ndarray, leaf: jax.Array) -> jax.Array:
         data = key_data(leaf)
@@ -254,7 +254,7 @@ def placed_like(values: PyTree, target: PyTree) -> PyTree:
 
 
 def everywhere(tree: PyTree, mesh: Mesh | None) -> PyTree:
-    """Leaves on all devices of a mesh, so that calls need not send them; as given without one."""
+    """Leaves on all devices of a mesh, so that calls send nothing; unchanged without a mesh."""
     if mesh is None:
         return tree
     with on(mesh):
@@ -274,7 +274,7 @@ def _alone(
     if num_parts(*names) == 1:
         return function(batched, shared)
     rows = PartitionSpec(axes)
-    # Without the check of what varies over devices, which loops over random keys do not pass.
+    # Without the check of values that vary over devices, which fails for loops over random keys.
     divided = jax.shard_map(function, in_specs=(rows, WHOLE), out_specs=rows, check_vma=False)
     return divided(batched, shared)
 

@@ -37,7 +37,7 @@ from jaxsched.options import Count, check
 from jaxsched.runtime import check_not_forked
 from jaxsched.types import Array, ArraySpec, PRNGKey, PyTree, Specs
 
-BRANCHES = 2**31 - 1  # folded into a key that the learner splits, which folds in 0, 1, ...
+BRANCHES = 2**31 - 1  # folded into a key that the learner splits, so no small number
 
 
 @dataclass(frozen=True)
@@ -45,15 +45,15 @@ class LoopConfig:
     """Sizes of the training loop; all static.
 
     Attributes:
-      num_envs: environments stepped side by side, ``B``.
+      num_envs: parallel environments, ``B``.
       rollout_length: steps of each environment between two updates, ``T``.
-      num_updates: updates of the whole training; for the host loop, which cuts it into chunks.
+      num_updates: updates of the whole training, which the host loop cuts into chunks.
       time_limit: cut (truncate) episodes after this many steps; ``None`` for no limit.
       num_random_streams: environments ``i`` and ``i + num_random_streams`` draw the same random
         numbers in steps and resets (common random numbers); ``None``: each its own.
-      head_start: before the first update environments are played on, from none to so many steps,
-        by the policy that training begins with, so that they stand at all parts of an episode;
-        ``None``: they all stand at the beginning of one.
+      head_start: before the first update the initial policy takes from 0 to nearly this many
+        steps, more in each next environment, so that they cover all parts of an episode;
+        ``None``: all begin at the start of one.
     """
 
     num_envs: Count
@@ -75,12 +75,12 @@ class LoopConfig:
 
     @property
     def steps_per_update(self) -> int:
-        """Environment steps of a rollout, all environments together."""
+        """Environment steps of a rollout, over all environments."""
         return self.num_envs * self.rollout_length
 
 
 class Carry(NamedTuple):
-    """All that a training run is at one moment; a checkpoint of it resumes to the same bits."""
+    """The whole state of a training run; resuming from its checkpoint gives the same bits."""
 
     learner_state: Any
     current: Current  # leaves [B, ...]
@@ -110,7 +110,7 @@ def init(
         there is one; drawn if absent.
 
     Raises:
-      JaxschedError: the sizes are not what the learner needs.
+      JaxschedError: the sizes do not meet the learner's needs.
     """
     check_not_forked()
     check_needs(env, learner, config, params)
@@ -235,7 +235,7 @@ def _start(
 
 
 def _specs(env: Environment, params: Any) -> Specs:
-    """What a learner is told; its experience is in 32 bits (``rollout.unroll``)."""
+    """Specs for the learner, in the 32 bits of its experience (``rollout.unroll``)."""
 
     def single(spec: Any) -> Any:
         wide = isinstance(spec, ArraySpec) and jnp.issubdtype(spec.dtype, jnp.floating)
@@ -252,9 +252,9 @@ def abstract(
     params: Any,
     network_params: PyTree | None = None,
 ) -> Carry:
-    """What :func:`init` would make, as ``jax.ShapeDtypeStruct`` leaves: nothing is allocated.
+    """The result of :func:`init` as ``jax.ShapeDtypeStruct`` leaves: nothing is allocated.
 
-    On an ambient mesh they tell where they would lie. For compiling a chunk ahead of time.
+    On an ambient mesh they have a sharding. For compiling a chunk ahead of time.
     """
     check_needs(env, learner, config, params)
     begin = partial(_start, env, learner, config)
@@ -263,12 +263,12 @@ def abstract(
 
 
 def _placed(learner: Learner, carry: Carry) -> Carry:
-    """The carry where it belongs on the ambient mesh, if there is one."""
+    """The carry in its layout on the ambient mesh, if there is one."""
     return laid_out(carry, _layout(learner, carry), stacked=carry.update.ndim > 0)
 
 
 def _layout(learner: Learner, carry: Carry) -> Carry:
-    """How a carry of one seed lies on the ambient mesh."""
+    """The layout of one seed's carry on the ambient mesh."""
     seeds = carry.update.ndim
     one = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[seeds:], x.dtype), carry)
     return Carry(
@@ -311,7 +311,7 @@ def _update(
 
 
 def _exploring(learner: Learner, learner_state: Any) -> BatchPolicy:
-    """How a learner plays while it learns."""
+    """The exploring policy of a learner in training."""
     return lambda observation, mask, key: learner.act(
         learner_state, observation, mask, key, greedy=False
     )
@@ -320,7 +320,7 @@ def _exploring(learner: Learner, learner_state: Any) -> BatchPolicy:
 def _branches(
     env: Environment, learner: Learner, learner_state: Any, states: Any, params: Any, key: PRNGKey
 ) -> Branches:
-    """What alternatives are worth where the environments stand, leaves ``[B, ...]``."""
+    """Values of candidate actions at the environments' states, leaves ``[B, ...]``."""
     branching = cast(Branching, learner.branching)
 
     def act(state: Any, memory: PyTree, view: View, key: PRNGKey) -> tuple[PyTree, PyTree]:

@@ -1,7 +1,7 @@
-"""One episode played step by step, of which something is kept of each step.
+"""The trajectory of one episode, with a record of each step.
 
-Evaluations gather records of fixed size while they play (``core.evaluation``); pictures of some
-systems need what happened in between as well. Axes: ``T`` steps.
+Evaluations gather records of fixed size only (``core.evaluation``); pictures of some
+systems need the steps in between as well. Axes: ``T`` steps.
 """
 
 from collections.abc import Callable
@@ -25,16 +25,16 @@ INT32_END = 2**31
 
 
 class Step(NamedTuple):
-    """One step, as it is told to what decides what to keep.
+    """One step, the input of a ``moment`` function.
 
     Attributes:
-      before: the state.
-      action: what was done.
-      timestep: what the environment reported.
-      after: the state that followed.
-      observation: what the policy was shown before.
-      mask: its legal actions.
-      records: what the recorder has gathered, this step included.
+      before: the state before the step.
+      action: the action taken.
+      timestep: the environment's output.
+      after: the state after the step.
+      observation: the policy's input.
+      mask: legal actions.
+      records: the recorder's records, this step included.
     """
 
     before: PyTree
@@ -47,7 +47,7 @@ class Step(NamedTuple):
 
 
 Moment = Callable[[Any, Step, Any], PyTree]
-"""``moment(env, step, params)``: what is kept of a step, a pytree of arrays of fixed shapes."""
+"""``moment(env, step, params)``: the recorded part of a step, arrays of fixed shapes."""
 
 
 class Some(NamedTuple):
@@ -63,7 +63,7 @@ class Some(NamedTuple):
 
 
 def no_moment(env: Any, step: Step, params: Any) -> PyTree:
-    """Nothing is kept of a step."""
+    """A ``moment`` that records nothing."""
     del env, step, params
     return ()
 
@@ -71,11 +71,11 @@ def no_moment(env: Any, step: Step, params: Any) -> PyTree:
 Clock = Callable[[Any, Any], Array]
 """``clock(env, state)``: seconds, scalar."""
 Score = Callable[[PyTree, PyTree], PyTree]
-"""``score(weights, observation)``: what a network says of the choices."""
+"""``score(weights, observation)``: a network's scores of the actions."""
 
 
 class Decisions(NamedTuple):
-    """Decisions with what they were made from, leaves ``[T, ...]``; ``time`` is in seconds."""
+    """Decisions and their inputs, leaves ``[T, ...]``; ``time`` is in seconds."""
 
     due: Any
     time: Any
@@ -89,12 +89,12 @@ class Trajectory(NamedTuple):
     """An episode, step by step.
 
     Attributes:
-      records: what the recorder gathered, NumPy arrays.
-      moments: what was kept, NumPy arrays ``[T, ...]``; None of an episode of an evaluation, or of
-        one of which no step is played.
-      seen: ``[T]`` of the decisions that are kept, none with a single legal choice; None where
-        nobody asked.
-      every: so many decisions were taken for each that ``seen`` keeps.
+      records: the recorder's records, NumPy arrays.
+      moments: results of ``moment``, NumPy arrays ``[T, ...]``; None for an episode of an
+        evaluation, or without steps.
+      seen: recorded decisions ``[T]``, those with two legal actions or more; None without
+        ``score``.
+      every: ``seen`` has one of this many decisions.
       ended: whether the episode came to its end.
     """
 
@@ -106,7 +106,7 @@ class Trajectory(NamedTuple):
 
 
 class _Carry(NamedTuple):
-    """Where the play stands."""
+    """State of the rollout."""
 
     state: PyTree
     timestep_seen: tuple[PyTree, PyTree]
@@ -135,25 +135,25 @@ def record_trajectory(
     state: PyTree | None = None,
     on_steps: Callable[[int], None] = lambda steps: None,
 ) -> Trajectory:
-    """Play one episode as ``core.evaluation.run_episodes`` plays it, and keep the moments.
+    """Run one episode as ``core.evaluation.run_episodes`` does, and record the moments.
 
     Args:
       env: the environment.
       policy: the decision rule.
       recorder: gathers the records; the same object for equal environments.
       params: environment parameters.
-      moment: what is kept of each step; the same object for equal environments.
-      episode: which episode.
+      moment: the recorded part of a step; the same object for equal environments.
+      episode: index of the episode.
       weights: the policy's network parameters, if it has any.
       key: for policies and environments that draw; that of seed 0 by default.
       clock: the time of a state; None: the seconds that passed since the reset.
-      score: what the network says of the choices; None: nothing is kept of decisions.
-      most_seen: decisions to keep at most; of more, every second, fourth, ... is kept.
-      most_steps: stop after so many steps; at the environment's own bound by default.
-      past_end: go on after the end, so that there are ``most_steps`` steps in any case.
-      state: where the episode begins, so that no reset is compiled: its first action must have no
-        effect, for the policy is shown zeros. None: the reset's.
-      on_steps: called with the steps played so far (progress).
+      score: the network's scores of the actions; None: decisions are not recorded.
+      most_seen: most decisions to record; of more, every second, fourth, ... is recorded.
+      most_steps: stop after this many steps; by default at the environment's own bound.
+      past_end: go on after the end, so that there are always ``most_steps`` steps.
+      state: initial state, so that no reset is compiled; the first observation is zeros, so the
+        first action must have no effect. None: the reset's.
+      on_steps: called with the number of steps so far (progress).
 
     Raises:
       JaxschedError: the episode did not end within the environment's bound.
@@ -190,7 +190,7 @@ def record_trajectory(
 
 
 def _kept(moments: PyTree, count: int) -> PyTree:
-    """Those of the first steps, without what ``Some`` leaves out."""
+    """Moments of the first ``count`` steps, without absent values of ``Some``."""
 
     def part(node: Any) -> Any:
         if not isinstance(node, Some):
@@ -203,7 +203,7 @@ def _kept(moments: PyTree, count: int) -> PyTree:
 
 
 class _Thinned:
-    """Decisions, of which so many are dropped that no more than ``most`` stay."""
+    """Decisions, thinned evenly to at most ``most``."""
 
     def __init__(self, most: int) -> None:
         self.most, self.every, self._count = most, 1, 0
@@ -211,7 +211,7 @@ class _Thinned:
         self._parts: list[Decisions] = []
 
     def add(self, seen: Decisions) -> None:
-        """Take what is kept of the decisions of some steps."""
+        """Add the decisions of some steps."""
         due = np.flatnonzero(np.asarray(seen.due))
         numbers = self._count + np.arange(len(due))
         self._count += len(due)
@@ -229,7 +229,7 @@ class _Thinned:
         self._parts.append(seen)
 
     def joined(self) -> Decisions | None:
-        """All that is kept; None if nothing was added."""
+        """All recorded decisions; None if there are none."""
         return _joined(self._parts) if self._parts else None
 
 
@@ -277,9 +277,9 @@ def _chunk(
     past_end: Array,
     carry: _Carry,
 ) -> tuple[_Carry, Array, PyTree, Decisions | None]:
-    """``CHUNK`` steps: which of them were played, what is kept of them and of their decisions.
+    """``CHUNK`` steps: whether each was taken, their moments and their decisions.
 
-    Steps from number ``bound`` on are not played, and, but for ``past_end``, those after the end:
+    Steps from number ``bound`` on are not taken, nor (without ``past_end``) those after the end:
     they change no record.
     """
 
