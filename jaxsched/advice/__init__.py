@@ -1,7 +1,7 @@
-"""The operator's question: what would this month have been under another policy?
+"""The operator's question: how would this month have gone under another policy?
 
-``checks`` -> what is odd about a log; ``spans`` -> the jobs that count, by week; ``owners`` ->
-whose jobs they are, names hidden; ``what_if`` -> every policy on the log's own cluster, beside what
-happened and the bound; ``capacity`` -> the smallest cluster at equal waits; ``words`` and ``page``
--> what people read. ``advising`` does all of it: ``jaxsched.advise`` and ``jaxsched advise``.
+``checks`` -> oddities of a log; ``spans`` -> the measured jobs, by week; ``owners`` -> owners of
+jobs, names hidden; ``what_if`` -> every policy on the log's own cluster, beside the log's
+schedule and the bound; ``capacity`` -> the smallest cluster at equal waits; ``words`` and ``page``
+-> output to read. ``advising`` does all of it: ``jaxsched.advise`` and ``jaxsched advise``.
 """

@@ -1,4 +1,4 @@
-"""From a log to what it would have been under other policies: ``jaxsched.advise``."""
+"""A cluster's log under other policies: ``jaxsched.advise``."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ PAGE, VALUES = "advice.html", "advice.json"
 
 @dataclass(frozen=True, eq=False)
 class Advice:
-    """What ``jaxsched.advise`` returns; ``print`` shows conclusions and a table.
+    """The result of ``jaxsched.advise``; ``print`` shows conclusions and a table.
 
     Attributes:
       document: all values, as ``jaxsched advise --json`` writes them.
@@ -54,16 +54,16 @@ class Advice:
 
     @property
     def conclusions(self) -> Sequence[str]:
-        """What follows in sentences, the answer first."""
+        """Conclusions in sentences, the answer first."""
         return list(self.document["conclusions"])
 
     @property
     def checks(self) -> Sequence[Mapping[str, Any]]:
-        """What is odd about the log."""
+        """Oddities of the log."""
         return list(self.document["checks"])
 
     def to_pandas(self) -> Any:
-        """A data frame: a row a policy, the shortest mean wait first; times in seconds.
+        """A data frame, a row for each policy, the shortest mean wait first; times in seconds.
 
         Raises:
           JaxschedError: pandas is not installed.
@@ -92,7 +92,7 @@ class Advice:
         return write_text(target, render_page(self.document))
 
     def __str__(self) -> str:
-        """The conclusions, then a row a policy."""
+        """The conclusions, then a row for each policy."""
         return "\n".join([*self.conclusions, "", *table(self.document)])
 
     def __repr__(self) -> str:
@@ -120,34 +120,34 @@ def advise(
     out: PathLike | None = None,
     progress: Say = lambda line: None,
 ) -> Advice:
-    """What a cluster's log would have been under every known policy, against what happened.
+    """Replay a cluster's log under every known policy, and compare with the log's own schedule.
 
-    All jobs are played; figures are of those submitted after ``history``, so that forecasts are
-    made from what came before.
+    All jobs are replayed; figures are of those submitted after ``history``, so that forecasts can
+    learn from the jobs before.
 
     Args:
-      log: a file of any known format, a table of one's own, a data frame, or a ``Trace``.
+      log: a file of any known format, a table of your own, a data frame, or a ``Trace``.
       servers: the cluster as "40x8", or "16x2,20x8" where servers differ.
-      policies: names; all that can be played if absent.
-      policy: of one's own, "module:function" each, as the leaderboard takes them.
-      checkpoint: trained policies, as ``jaxsched.load`` finds them; they play the log as one
+      policies: names; all that can run if absent.
+      policy: your own policies, "module:function" each, as on the leaderboard.
+      checkpoint: trained policies, as ``jaxsched.load`` accepts them; the log is one
         episode.
-      shadow: what ``jaxsched slurm`` or ``kueue`` with ``--dry-run`` wrote of these weeks: its
-        folder, or the file of decisions; the order that its policy wanted plays the log.
-      history: share of the submissions before the jobs that count.
-      by: whose waits are told apart, "group" or "user"; what the log has if absent.
+      shadow: output of ``jaxsched slurm`` or ``kueue`` with ``--dry-run`` for these weeks: its
+        folder, or the file of decisions; the log is replayed in its policy's order.
+      history: share of the submissions before the measured jobs.
+      by: owners whose waits are listed, "group" or "user"; by default the log's.
       names: show names of groups and users, not hashes.
       capacity: look for the smallest cluster at equal waits, where all servers are alike.
-      num_jobs: play the first so many jobs; all if absent.
-      format: of the file; told by its content if absent.
-      columns: of a table of one's own, names in the file to names in a trace.
-      timezone: of times that say none, such as "Europe/Berlin".
+      num_jobs: replay only this many first jobs; all if absent.
+      format: of the file; detected from its content if absent.
+      columns: for a table of your own: names in the file to names in a trace.
+      timezone: of times without one, such as "Europe/Berlin".
       iterations: of the bounds from prices.
       out: folder for the page, the values and the key of the names; None: nothing is written.
       progress: called with a line after each replay.
 
     Raises:
-      JaxschedError: one line: what cannot be read, played or written.
+      JaxschedError: one line: what cannot be read, replayed or written.
     """
     trace = log if isinstance(log, Trace) else _loaded(log, format, columns, timezone)
     cluster = _cluster(trace, servers)
@@ -160,7 +160,7 @@ def advise(
     hidden = Names.of(folder, shown=names)
     owners = owners_of(trace, span.window.jobs, hidden, by=by)
     players, notes = players_of(ready, entries_of(policies, policy), span.window)
-    players.sort(key=lambda entry: not entry.recorded)  # what happened comes first
+    players.sort(key=lambda entry: not entry.recorded)  # the log's row comes first
     players += [trained_entry(place) for place in checkpoint]
     wanted, said = shadow_entries(Path(shadow), ready, span.window) if shadow else ([], [])
     players, notes = [*players, *wanted], [*notes, *said]
@@ -219,7 +219,7 @@ def advise(
 
 
 def _loaded(log: Any, format: str | None, columns: Any, timezone: str | None) -> Trace:  # noqa: A002
-    """A log that says when its jobs were submitted.
+    """Read a log with submission times.
 
     Raises:
       JaxschedError: it cannot be read, or holds job tables.
@@ -231,10 +231,10 @@ def _loaded(log: Any, format: str | None, columns: Any, timezone: str | None) ->
 
 
 def _cluster(trace: Trace, servers: str | None) -> Cluster:
-    """The cluster that was given.
+    """The given cluster.
 
     Raises:
-      JaxschedError: none was; says how many GPUs the log had in use.
+      JaxschedError: none is given; the message has the log's peak of GPUs in use.
     """
     if servers is not None:
         found = Cluster.of(servers)
@@ -265,7 +265,7 @@ def _played(
 
 
 def _row(each: Outcome, reference: Outcome, span: Span, owners: Owners) -> dict[str, Any]:
-    """A policy's plain values."""
+    """A policy's row as JSON values."""
     entry, figures = each.entry, dict[str, float | None](each.figures)
     if entry.recorded and each.figures["utilization"] > 1:  # the log's cluster is a larger one
         figures["utilization"] = None

@@ -1,4 +1,4 @@
-"""The smallest cluster on which a policy's jobs wait no longer than they did."""
+"""The smallest cluster on which jobs wait no longer under a policy than in the log."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -11,12 +11,12 @@ from jaxsched.trace_replay import Cluster
 
 
 class Fit(NamedTuple):
-    """What was found for one policy.
+    """The smallest cluster for one policy.
 
     Attributes:
       policy: its name.
-      target_s: the mean wait that must not be passed, s.
-      servers: the smallest number of servers tried that keeps it; None: the whole cluster does not.
+      target_s: the longest allowed mean wait, s.
+      servers: the smallest number of tried servers that keeps it; None: the whole cluster does not.
       tried: servers and mean wait (s) of each replay, by size.
     """
 
@@ -38,16 +38,15 @@ def smallest(
     whole_s: float,
     say: Callable[[str], object] = lambda line: None,
 ) -> Fit:
-    """Halve the interval between the largest job and the whole cluster.
+    """Bisect between the largest job's servers and the whole cluster.
 
-    A wait need not fall with every server that is added; that it does is assumed where no size
-    between two is tried.
+    Bisection assumes that the mean wait falls with every added server, which need not hold.
 
     Args:
       entry: the policy.
       ready: the jobs and the cluster.
-      window: the jobs that count.
-      target_s: mean wait that must not be passed, s.
+      window: the measured jobs.
+      target_s: the longest allowed mean wait, s.
       whole_s: mean wait on the whole cluster, s.
       say: called with a line after each replay.
     """

@@ -1,7 +1,7 @@
-"""What is odd about a log, counted before anything is concluded from it.
+"""Oddities of a log, counted before any conclusion.
 
-Readers drop or mend odd rows and say so (``Trace.notes``); here is what they let pass because it
-may be true, and what matters when policies are compared with what happened. Axis: ``n`` rows.
+Readers drop or mend odd rows and note it (``Trace.notes``); these checks find rows that readers
+accept because they may be true, and that matter for comparisons with policies. Axis: ``n`` rows.
 """
 
 from typing import Any, NamedTuple
@@ -17,22 +17,22 @@ from jaxsched.traces.usable import is_job
 from jaxsched.units import readable_time
 
 JUMP_S = 60
-"""Seconds by which a clock has to go back before it is called a jump."""
+"""Seconds by which a clock must go back to count as a jump."""
 
 SILENCE_S = 86400
-"""A time without submissions from which on it is told."""
+"""Seconds without submissions from which on they are reported."""
 
 Booleans = npt.NDArray[np.bool_]
 
 
 class Finding(NamedTuple):
-    """One thing that was looked at.
+    """The result of one check.
 
     Attributes:
       name: of the check.
-      num_rows: rows that it is true of.
+      num_rows: affected rows.
       text: one sentence.
-      warns: whether conclusions suffer from it.
+      warns: whether it makes conclusions less reliable.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Finding(NamedTuple):
 
 
 def check_log(trace: Trace, cluster: Cluster) -> list[Finding]:
-    """What is odd about a log that is to be played on a cluster; nothing is changed.
+    """Check a log for its replay on a cluster; nothing is changed.
 
     Args:
       trace: the log.
@@ -65,7 +65,7 @@ def check_log(trace: Trace, cluster: Cluster) -> list[Finding]:
 
 
 def peak_gpus(trace: Trace) -> int | None:
-    """The most GPUs that the log's jobs held at once; None: it does not say when they ran."""
+    """The most GPUs that the log's jobs held at once; None: it has no start times."""
     jobs = is_job(trace) & known(trace, "start_time")
     if not jobs.any():
         return None

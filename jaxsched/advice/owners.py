@@ -1,8 +1,8 @@
 """Owners of jobs, under names that do not identify them.
 
-The names of users and groups stay on the machine: pages and files carry a keyed hash. The key, and
-which hash is whose, are kept in a file of their own beside the results, so that names are the same
-the next time and their owner can look them up. Axis: ``m`` jobs that count.
+The names of users and groups stay on the machine: pages and files have a keyed hash. A separate
+file beside the results has the key and the name of each hash, so that hashes are the same
+the next time and can be looked up. Axis: ``m`` measured jobs.
 """
 
 import hashlib
@@ -23,19 +23,19 @@ FILE = "names.json"
 OTHERS = "others"
 UNKNOWN = "unknown"
 MOST = 20
-"""Owners of the most GPU time that are told apart; all others are one."""
+"""Owners of the most GPU time that are listed; all others are merged into one."""
 
 BY = ("group", "user")
-"""Columns that owners come from: the first that tells jobs apart, unless one is asked for."""
+"""Columns of owners: by default the first with two or more different values."""
 
 
 class Owners(NamedTuple):
     """The owners of jobs.
 
     Attributes:
-      by: the column that they come from; empty: the log has none.
+      by: their column; empty: the log has none.
       labels: of the owners, those of the most GPU time first.
-      of: the owner of each job, ``[m]``.
+      of: index of each job's owner, ``[m]``.
     """
 
     by: str
@@ -50,10 +50,10 @@ def owners_of(
 
     Args:
       trace: the log.
-      rows: of its jobs in order of submission, those that count.
+      rows: the measured jobs, in order of submission.
       names: gives labels.
-      by: ``group`` or ``user``; None: the first of them that tells jobs apart.
-      most: owners that are told apart.
+      by: ``group`` or ``user``; None: the first with two or more different values.
+      most: listed owners.
 
     Raises:
       JaxschedError: another column, or one that the log does not have.
@@ -80,21 +80,21 @@ def owners_of(
 
 
 class Names:
-    """Labels of owners: keyed hashes, or the names themselves where that is asked for."""
+    """Labels of owners: keyed hashes, or with ``shown`` the names themselves."""
 
     def __init__(self, *, shown: bool = False, kept: dict[str, Any] | None = None) -> None:
-        """Labels with a key of their own, or that of an earlier time.
+        """Labels with a new key, or that of an earlier call.
 
         Args:
           shown: show the names.
-          kept: what ``to_json`` gave.
+          kept: result of ``to_json``.
         """
         self.shown = shown
         self.key = bytes.fromhex(kept["key"]) if kept else secrets.token_bytes(16)
         self.names: dict[str, str] = dict(kept["names"]) if kept else {}
 
     def label(self, kind: str, name: str) -> str:
-        """How an owner is called; the empty name is ``unknown``."""
+        """An owner's label; that of the empty name is ``unknown``."""
         if not name:
             return UNKNOWN
         if self.shown:
@@ -105,12 +105,12 @@ class Names:
         return found
 
     def to_json(self) -> dict[str, Any]:
-        """The key, and whose each label is."""
+        """The key, and the name of each label."""
         return {"key": self.key.hex(), "names": self.names}
 
     @staticmethod
     def of(folder: Path | None, *, shown: bool = False) -> "Names":
-        """Labels as an earlier call into a folder gave them, else new ones."""
+        """Labels with the key in a folder, if it has one, else with a new key."""
         if folder is None:
             return Names(shown=shown)
         try:
@@ -120,7 +120,7 @@ class Names:
             return Names(shown=shown)
 
     def write(self, folder: Path) -> None:
-        """Keep key and names beside the results, for the owner of the folder alone."""
+        """Write key and names beside the results, readable by the folder's owner alone."""
         if self.shown:
             return
         path = folder / FILE

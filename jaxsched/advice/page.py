@@ -1,4 +1,4 @@
-"""The advice as one HTML page that loads nothing."""
+"""The advice as one self-contained HTML page."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -63,7 +63,7 @@ def render_page(document: Document) -> str:
 
 
 def _shown(document: Document) -> list[str]:
-    """Policies that are told apart by owner and period: what happened, the advice, the nearest."""
+    """Policies shown by owner and period: the log itself, the recommended ones, the closest."""
     names = [document["reference"], *document["recommended"]]
     if document["closest"]:
         names.append(document["closest"])
@@ -92,7 +92,7 @@ def _row(row: Mapping[str, Any], unit: TimeUnit, document: Document) -> dict[str
 
 
 def _owners(document: Document, shown: Sequence[str]) -> list[dict[str, Any]]:
-    """Owners as rows; wait and share of the GPU time under each policy shown."""
+    """Owners as rows: wait and share of the GPU time under each shown policy."""
     if not document["owners"]["by"]:
         return []
     by_name = {row["policy"]: row["owners"] for row in document["rows"]}
@@ -134,7 +134,7 @@ def _facts(document: Document) -> list[tuple[str, str]]:
 
 
 def _chart(document: Document, shown: Sequence[str]) -> str:
-    """Mean waits by period, a line a policy, named at its right end."""
+    """Mean waits by period, a line for each policy, named at its right end."""
     rows = {row["policy"]: row["periods"] for row in document["rows"]}
     unit = unit_of([value for name in shown for value in rows[name]])
     lines = {name: [value / unit.seconds for value in rows[name]] for name in shown}

@@ -1,9 +1,9 @@
-"""What the order that a policy wanted in the shadow would have done: a row of the page.
+"""A row of the page for the order that a dry run logged.
 
 ``jaxsched slurm --dry-run`` and ``jaxsched kueue --dry-run`` log the score that a policy gave each
-job that waited. The jobs of the log are played in order of these: the first that fits starts, and
-no job is suspended. Jobs that no pass saw wait go first, as they came: the scheduler had started
-them before the policy had a say.
+waiting job. The log is replayed in the order of these scores: the first job that fits starts, and
+no job is suspended. Jobs without a score go first, by submission: the scheduler had started
+them before any pass.
 """
 
 from collections.abc import Mapping
@@ -21,12 +21,12 @@ from jaxsched.trace_replay import Cluster, Records
 
 
 def shadow_entries(place: Path, ready: Prepared, window: Window) -> tuple[list[Entry], list[str]]:
-    """A row for each policy of a log of passes, and how many jobs it is about.
+    """A row for each policy of a log of passes, and notes on how many jobs have scores.
 
     Args:
-      place: as of ``shadow_scores``.
+      place: see ``shadow_scores``.
       ready: the log's jobs.
-      window: those that count.
+      window: the measured jobs.
 
     Raises:
       JaxschedError: the log of passes cannot be read, is of other jobs, or the jobs have no names.
@@ -51,7 +51,7 @@ def shadow_entries(place: Path, ready: Prepared, window: Window) -> tuple[list[E
 
 
 def _priority(scores: Mapping[str, float], ready: Prepared) -> np.ndarray:
-    """The score of each job, float64 ``[n]``; minus infinity: none."""
+    """The score of each job, float64 ``[n]``; minus infinity without one."""
     if ready.log.job_id is None:
         raise JaxschedError(
             f"{ready.name}: jobs have no names; accepted: a log with the scheduler's names of "

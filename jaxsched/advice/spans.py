@@ -1,9 +1,9 @@
-"""Which jobs count, and by which weeks figures are told apart.
+"""Which jobs are measured, and the periods by which figures are listed.
 
-Forecasts of run times and spreads of services are learnt from what came before; so the jobs that
-count are the last ones of a log, and all jobs before them are played as well. The jobs after the
-last twentieth of the submissions are played, too, and do not count: the cluster drains behind them.
-Axis: ``m`` jobs that count.
+Forecasts of run times and spreads of services are learnt from earlier jobs; so the measured
+jobs are late ones of a log, and all jobs before them are replayed as well. The last
+twentieth of the submissions is replayed, too, and not measured: the cluster drains behind it.
+Axis: ``m`` measured jobs.
 """
 
 from typing import NamedTuple
@@ -15,13 +15,13 @@ from jaxsched.jobs import Integers, JobTable
 from jaxsched.leaderboard.window import Window
 
 HISTORY = 0.6
-"""Share of the submissions before the jobs that count: what 2D-Gittins takes for its past."""
+"""Share of the submissions before the measured jobs: the past that 2D-Gittins learns from."""
 
 TAIL = 0.05
-"""Share of the submissions after the jobs that count."""
+"""Share of the submissions after the measured jobs."""
 
 LEAST_JOBS = 20
-"""Fewer jobs are not judged."""
+"""Least number of measured jobs."""
 
 DAY_S = 86400
 _LENGTHS = {"week": 7 * DAY_S, "day": DAY_S, "hour": 3600}
@@ -29,13 +29,13 @@ _LEAST_PERIODS = 3
 
 
 class Span(NamedTuple):
-    """The jobs that count, in periods.
+    """The measured jobs, in periods.
 
     Attributes:
       window: their rows, and when they were submitted.
       period: ``week``, ``day``, ``hour``, or ``span`` where not even three hours are covered.
-      of: the period of each job, from 0 without gaps, ``[m]``; a last one of less than half its
-        length belongs to the one before.
+      of: index of each job's period, from 0 without gaps, ``[m]``; a last period of less than half
+        its length is merged into the one before.
     """
 
     window: Window
@@ -44,12 +44,12 @@ class Span(NamedTuple):
 
     @property
     def num_periods(self) -> int:
-        """How many periods there are."""
+        """Number of periods."""
         return int(self.of.max()) + 1
 
 
 def span_of(table: JobTable, history: float = HISTORY) -> Span:
-    """The jobs of a log that count.
+    """The measured jobs of a log.
 
     Args:
       table: all jobs.

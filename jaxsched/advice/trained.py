@@ -1,4 +1,4 @@
-"""A policy of one's own training as a row: it plays the whole log as one episode."""
+"""A trained policy as a row: the whole log is one episode."""
 
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,10 @@ def trained_entry(place: str) -> Entry:
 
     Args:
       place: a run, the folder of one of its policies, a hand-over folder, "SYSTEM/pretrained". Of
-        several training seeds the best plays.
+        several training seeds the best is used.
 
     Raises:
-      JaxschedError: nothing of that kind is there.
+      JaxschedError: the place has no such policy.
     """
     policy = load(place)
     env = policy.learned.env
@@ -36,10 +36,10 @@ def trained_entry(place: str) -> Entry:
 
 
 def _played(policy: Any, name: str, table: JobTable, cluster: Cluster) -> Records:
-    """What became of the jobs.
+    """Records of the jobs under the policy.
 
     Raises:
-      JaxschedError: the policy cannot play on this cluster, its system changes run times, or it
+      JaxschedError: the policy cannot act on this cluster, its system changes run times, or it
         left jobs unfinished.
     """
     played = evaluate(policy.system, policy, traces=[table], servers=str(cluster.servers))

@@ -1,7 +1,7 @@
-"""Every policy on the log's own cluster, beside what happened.
+"""Every policy on the log's own cluster, beside the log's own schedule.
 
-The wait of a job is all the time from its submission to its completion in which it does not get on:
-before its start, while it is suspended, and what suspensions cost. Axes: ``m`` jobs that count,
+The wait of a job is all the time from its submission to its completion without progress:
+before its start, while it is suspended, and the cost of suspensions. Axes: ``m`` measured jobs,
 ``P`` periods, ``K`` owners.
 """
 
@@ -28,19 +28,19 @@ LOSS_SHARE, LOSS_S = 0.05, 60.0
 """An owner loses whose mean wait grows by more than this share and by more than these seconds."""
 
 LEAST_OF_OWNER = 20
-"""Jobs of an owner of whom it is said that they win or lose."""
+"""Least jobs of an owner who can count as a loser."""
 
 
 class Outcome(NamedTuple):
-    """What became of the jobs that count, under one policy or as the log has it.
+    """Figures of the measured jobs, under one policy or in the log itself.
 
     Attributes:
-      entry: the policy, or what happened.
+      entry: the policy, or the log's row.
       figures: ``avg_wait``, ``median_wait``, ``p95_wait``, ``p99_wait``, ``avg_jct`` in seconds;
         ``utilization`` of the span, a share; ``suspensions`` of each job.
       by_period: sum of the waits of each period's jobs, s, ``[P]``.
       by_owner: mean wait of each owner's jobs, s, ``[K]``.
-      share: of the GPU time held in the span, that of each owner, ``[K]``.
+      share: each owner's share of the GPU time held in the span, ``[K]``.
     """
 
     entry: Entry
@@ -55,10 +55,10 @@ def outcome(entry: Entry, records: Records, ready: Prepared, span: Span, owners:
 
     Args:
       entry: the policy.
-      records: what became of all jobs.
+      records: of all jobs.
       ready: the jobs and the cluster.
-      span: the jobs that count.
-      owners: whose they are.
+      span: the measured jobs.
+      owners: their owners.
     """
     window = span.window
     wait = wait_of(records)[window.jobs]
@@ -86,7 +86,7 @@ def outcome(entry: Entry, records: Records, ready: Prepared, span: Span, owners:
 
 
 def wait_of(records: Records) -> Floats:
-    """Seconds in which each job did not get on, ``[n]``."""
+    """Seconds without progress of each job, ``[n]``."""
     return np.maximum(records.jct - records.duration, 0).astype(np.float64)
 
 
@@ -94,7 +94,7 @@ def over(found: Outcome, reference: Outcome) -> Interval:
     """Mean wait over that of the reference, with Student's 95 % interval over the periods.
 
     The ends are NaN where there are too few periods, or a mean is 0. Weeks follow each other and
-    are not independent draws: a queue of one week is the next one's begin.
+    are not independent draws: each begins with the queue of the one before.
     """
     above, below = found.by_period, reference.by_period
     if not below.sum():
@@ -105,12 +105,12 @@ def over(found: Outcome, reference: Outcome) -> Interval:
 
 
 def better_periods(found: Outcome, reference: Outcome) -> int:
-    """In how many periods the mean wait is lower than the reference's."""
+    """Number of periods in which the mean wait is lower than the reference's."""
     return int(np.sum(found.by_period < reference.by_period))
 
 
 def losers(found: Outcome, reference: Outcome, owners: Owners) -> list[int]:
-    """Owners who would have waited longer, those first who would have lost most time per job."""
+    """Owners who would have waited longer, the largest loss per job first."""
     more = found.by_owner - reference.by_owner
     jobs = np.bincount(owners.of, minlength=len(owners.labels))
     lost = (more > LOSS_S) & (more > LOSS_SHARE * reference.by_owner) & (jobs >= LEAST_OF_OWNER)
@@ -118,7 +118,7 @@ def losers(found: Outcome, reference: Outcome, owners: Owners) -> list[int]:
 
 
 def bounds_of(ready: Prepared, span: Span, iterations: int) -> dict[str, float]:
-    """What no schedule of the jobs that count can beat: mean waits, s.
+    """Lower bounds on the mean wait of the measured jobs, s.
 
     Returns:
       ``any_s``: of all schedules; ``non_preemptive_s``: of those that suspend no job.
@@ -142,10 +142,10 @@ def bounds_of(ready: Prepared, span: Span, iterations: int) -> dict[str, float]:
 
 
 def closest(found: Sequence[Outcome], recorded: Outcome, span: Span) -> Outcome | None:
-    """The policy whose mean waits by period come nearest to what happened; None: none plays.
+    """The policy whose mean waits by period are closest to the log's; None: there is none.
 
-    Nearness is the mean distance of the logarithms, a minute added to each; policies that know run
-    times do not count.
+    The distance is that of the logarithms, a minute added to each; policies that know run
+    times are excluded.
     """
     jobs = np.bincount(span.of)
 

@@ -1,4 +1,4 @@
-"""What the figures say, in sentences and as a table of text."""
+"""Conclusions from the figures, in sentences and as a table of text."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from jaxsched.report.readable import aligned
 from jaxsched.units import TimeUnit, in_unit, readable_time, unit_of
 
 MOST_NAMED = 3
-"""Owners who lose that are named in a sentence."""
+"""Most losing owners named in a sentence."""
 
 Row = Mapping[str, Any]
 Document = Mapping[str, Any]
@@ -19,9 +19,9 @@ Document = Mapping[str, Any]
 def recommended(rows: Sequence[Row]) -> list[str]:
     """Policies worth a second look, the best of each kind, by mean wait.
 
-    The kinds: those that are given no run times and suspend no jobs; those that are given no run
-    times, where a suspension costs something if there are such; those that go by users' estimates
-    and suspend no jobs. A kind whose best is no better than a policy that asks for less is left
+    The kinds: policies without run times that suspend no jobs; policies without run
+    times that may suspend (at a cost, if any such ran); policies with users' estimates
+    that suspend no jobs. A kind whose best is no better than a policy that needs less is left
     out.
     """
     dear = any(row["restart_s"] for row in rows)
@@ -40,7 +40,7 @@ def recommended(rows: Sequence[Row]) -> list[str]:
 
 
 def conclusions(document: Document) -> list[str]:
-    """What follows, the answer first."""
+    """Conclusions in sentences, the answer first."""
     rows = {row["policy"]: row for row in document["rows"]}
     reference = rows[document["reference"]]
     advised = sorted((rows[name] for name in document["recommended"]), key=_is_level)
@@ -61,7 +61,7 @@ def _gain(row: Row, reference: Row, document: Document) -> str:
     suspends = "suspends" if row["suspends"] else "never suspends"
     words = f"It {needs} and {suspends} jobs"
     if row["suspends"] and row["restart_s"] is not None:
-        cost = readable_time(row["restart_s"]) if row["restart_s"] else "nothing, which is too kind"
+        cost = readable_time(row["restart_s"]) if row["restart_s"] else "nothing, which flatters it"
         words += f" (a suspension costs {cost} here)"
     words += "."
     if row is reference:
@@ -84,7 +84,7 @@ def _gain(row: Row, reference: Row, document: Document) -> str:
 
 
 def _wanted(row: Row, reference: Row) -> str:
-    """What the order that was logged in the shadow would have been worth."""
+    """A sentence on the order that a dry run logged."""
     return (
         f"{row['policy']}: in the order that the policy wanted, mean wait "
         f"{readable_time(_wait(row))} in place of {readable_time(_wait(reference))} "
@@ -93,7 +93,7 @@ def _wanted(row: Row, reference: Row) -> str:
 
 
 def _is_level(row: Row) -> bool:
-    """Whether a mean wait is that of the reference, or longer."""
+    """Whether a mean wait is no shorter than the reference's."""
     ratio = row["over_reference"]["estimate"]
     return ratio is not None and ratio > 1 - REST
 
@@ -125,14 +125,14 @@ def _closest(row: Row, reference: Row) -> str:
         f"Of the policies that need not know run times, {row['policy']} comes closest to what "
         f"happened: {readable_time(_wait(row))} against {readable_time(_wait(reference))}. The "
         "difference between them is what a replay does not know (failures, reservations, limits of "
-        "users, people), and no policy can be promised it."
+        "users, people); do not count on a policy to remove it."
     )
 
 
 def _lost(row: Row) -> str:
     lost = row["losers"]
     if not lost:
-        return f"Under {row['policy']} nobody would have waited notably longer."
+        return f"Under {row['policy']} no owner would have waited notably longer."
     named = ", ".join(f"{each['owner']} by {readable_time(each['more_s'])}" for each in lost)
     more = len(lost) - MOST_NAMED
     if more > 0:
@@ -144,7 +144,7 @@ def _lost(row: Row) -> str:
 
 
 def _fewer(fit: Mapping[str, Any], document: Document) -> str | None:
-    """What a policy's smallest cluster is."""
+    """A sentence on a policy's smallest cluster."""
     whole = document["cluster"]["num_servers"]
     if fit["servers"] is None:
         return None

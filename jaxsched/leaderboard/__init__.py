@@ -1,8 +1,8 @@
-"""Every policy that can act on rigid jobs, on common workloads, beside what no schedule can beat.
+"""Every policy that can act on rigid jobs, on common workloads, beside lower bounds.
 
-``workloads`` -> a job table and a cluster; ``window`` -> the jobs that count; ``entries`` -> who
-plays; ``board`` -> replays, bounds and figures; ``plays`` -> all of it, side by side and resumed;
-``text`` and ``picture`` -> what people read. The page is ``jaxsched.report.leaderboard``'s.
+``workloads`` -> a job table and a cluster; ``window`` -> the measured jobs; ``entries`` -> the
+policies; ``board`` -> replays, bounds and figures; ``cells`` -> all of it, in parallel, resumable;
+``text`` and ``picture`` -> output to read. The page is ``jaxsched.report.leaderboard``'s.
 """
 
 from jaxsched.leaderboard.board import Standing, Standings, play

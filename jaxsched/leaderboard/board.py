@@ -1,12 +1,12 @@
 """Replays of a workload under every policy, and distances to the lower bounds.
 
-Figures are of the jobs in the window (``window``), and so are bounds on the average JCT: whatever a
-schedule of all jobs makes of these is a schedule of them alone, so that no schedule beats the bound
-of these jobs alone, not even one that puts all others off.
+Figures are of the jobs in the window (``window``), and so are bounds on the average JCT: a schedule
+of all jobs contains a schedule of the window's jobs alone, so that no schedule beats the bound
+of these, not even one that delays all other jobs.
 
 A trace is one long series of jobs that wait for each other: neighbouring blocks of it correlate by
-0.8 to 0.9, and bootstraps over blocks held the true mean in half of the cases only. So a mean has
-an interval where a workload can be drawn again with other seeds, and none where it is one trace.
+0.8 to 0.9, and bootstraps over blocks covered the true mean in only half of the cases. So a mean
+has an interval where a workload can be drawn with other seeds, and none where it is one trace.
 """
 
 import math
@@ -37,10 +37,10 @@ from jaxsched.trace_replay.gpu_types import shortest_run_times
 from jaxsched.trace_replay.policies import Locality
 
 REFERENCE = "fifo-skip"
-"""What policies are compared with where it plays; else the first one."""
+"""The policy that others are compared with, if present; else the first one."""
 
 ITERATIONS = 20
-"""Of the bounds from prices. Half as many again move them by less than 0.3 %."""
+"""Iterations of the bounds from prices. Half as many more change them by less than 0.3 %."""
 
 Floats = NDArray[np.float64]
 
@@ -56,14 +56,14 @@ class Standing(NamedTuple):
       suspends: whether it suspends running jobs.
       learned: whether it was trained.
       figures: of ``window.figures``, means over the draws; seconds.
-      avg_jct: mean JCT (s) with a 95 % interval over the draws; NaN where there is one.
-      over_reference: mean JCT over that of the reference policy on the same draws, likewise.
+      avg_jct: mean JCT (s) with a 95 % interval over the draws; NaN ends for a single draw.
+      over_reference: mean JCT over that of the reference policy on the same draws, with interval.
       jct_ratio: mean JCT over the lower bound for any schedule, which may suspend jobs; the same
         for all policies (those with locality ``any`` have another cluster, and so a bound of their
         own).
       own_ratio: mean JCT over the lower bound for schedules of its kind.
-      seconds: wall time of a replay, compilation left out; None: not asked for.
-      recorded: whether it is no policy, but what the log says of its own jobs.
+      seconds: wall time of a replay without compilation; None: not timed.
+      recorded: whether the row is no policy, but the log's own schedule.
     """
 
     policy: str
@@ -90,26 +90,26 @@ class Standings:
 
     Attributes:
       workload: its name.
-      asked_load: the load that it was made for; None: that of its jobs on a given cluster.
-      load: the load that its window has, mean over the draws.
+      asked_load: the requested load; None: that of its jobs on a given cluster.
+      load: the measured load of its window, mean over the draws.
       busy: share of the GPUs' time in the window that jobs hold under the reference policy,
-        likewise.
+        mean over the draws.
       num_jobs: jobs of each draw, those outside the window included.
       num_measured: jobs in the window.
-      num_draws: how often it was drawn.
+      num_draws: number of draws.
       num_servers: servers of the cluster.
       gpus_per_server: GPUs of each; where they differ, of the largest.
       digest: of the trace, of the first draw.
-      notes: what was changed in it (in the first draw), and which policies cannot be played on it.
+      notes: changes to the jobs (of the first draw), and policies that cannot run on it.
       waiting: mean number of jobs that wait, by quarter of the window, under the reference policy,
         mean over the draws.
       stationary: whether the window can be in a steady state (``window.is_stationary``).
       bounds: lower bounds on the average JCT in seconds, by kind of schedules, means over the
         draws.
       reference: the policy that others are compared with.
-      seconds: processor time that all this took.
+      seconds: CPU time of the board.
       standings: the policies, in the order given.
-      servers: the cluster as it was typed, where servers differ; else None.
+      servers: the cluster as typed, where servers differ; else None.
       failures: how servers fail, with a digest of the first draw's outages; None: they never do.
     """
 
@@ -151,7 +151,7 @@ class Standings:
 
     @staticmethod
     def from_json(values: Mapping[str, Any]) -> "Standings":
-        """What ``to_json`` wrote."""
+        """Read the values of ``to_json``."""
         rows = tuple(
             Standing(**{**row, **{name: _interval(row[name]) for name in _INTERVALS}})
             for row in values["standings"]
@@ -171,7 +171,7 @@ def _interval(values: Mapping[str, float | None]) -> Interval:
 
 
 class _Draw(NamedTuple):
-    """A draw, what is measured of it, and what no schedule of it can beat."""
+    """A draw, its window and its bounds."""
 
     ready: Prepared
     window: Window
@@ -179,7 +179,7 @@ class _Draw(NamedTuple):
 
 
 class _Played(NamedTuple):
-    """One policy on one draw."""
+    """Results of one policy on one draw."""
 
     figures: dict[str, float]
     waiting: Floats
@@ -200,19 +200,19 @@ def play(
     timed: bool = False,
     on_records: OnRecords | None = None,
 ) -> Standings:
-    """Replay a workload under every policy that can play it.
+    """Replay a workload under every policy that can run on it.
 
     Args:
-      draws: the workload, drawn with other seeds if there are several.
+      draws: draws of the workload with different seeds.
       entries: the policies.
-      asked_load: the load that it was made for; None: that of its jobs on a given cluster.
+      asked_load: the requested load; None: that of its jobs on a given cluster.
       iterations: of the bounds from prices; see ``lower_bounds``.
-      timed: replay once more with a clock running.
-      on_records: is called with every policy's name, the number of the draw, the draw, the jobs
-        that count and what became of all jobs.
+      timed: time a second replay.
+      on_records: is called with every policy's name, the number of the draw, the draw, its
+        window and the records of all jobs.
 
     Raises:
-      JaxschedError: none of the policies can be played.
+      JaxschedError: none of the policies can run.
     """
     began = time.process_time()
     first = draws[0]
@@ -262,7 +262,7 @@ def play(
 
 
 def failures_of(ready: Prepared) -> str | None:
-    """What tells how servers fail; None where they never do."""
+    """The failures' option and digest; None where servers never fail."""
     outages = ready.outages
     return None if outages is None else f"{ready.failures} {outages.digest()[:12]}"
 
@@ -270,7 +270,7 @@ def failures_of(ready: Prepared) -> str | None:
 def _measures(
     prepared: Prepared, kinds: set[Locality], iterations: int
 ) -> tuple[Window, dict[Locality, LowerBounds]]:
-    """The window of a draw and the bounds of the jobs in it; equal ones are found once.
+    """The window of a draw and the bounds of the jobs in it; equal bounds are computed once.
 
     Where servers differ, bounds are those of one pool of all GPUs, which any schedule keeps; where
     GPUs have types, of GPUs on which every job runs as fast as on its fastest.
@@ -329,7 +329,7 @@ def _play(
 
 
 def _replayed(ready: Prepared, entry: Entry, timed: bool) -> tuple[Records, float | None]:
-    """A replay, and the wall time (s) of one that need not compile."""
+    """A replay, and the wall time (s) of a second one without compilation."""
     outages = ready.outages
 
     def play() -> Records:
@@ -365,8 +365,8 @@ def interval(above: ArrayLike, below: ArrayLike) -> Interval:
     """Ratio of means over independent draws with a 95 % interval; NaN ends for one draw.
 
     Student's interval of the ratio's logarithm (delta method), since such means are skewed and
-    never below 0, with a degree of freedom less for each of the two means. ``python -m
-    benchmarks.leaderboard.coverage`` tells how often it holds the true mean.
+    never below 0, with one degree of freedom less for each of the two means. ``python -m
+    benchmarks.leaderboard.coverage`` measures how often it covers the true mean.
     """
     top, bottom = np.asarray(above, np.float64), np.asarray(below, np.float64)
     estimate = float(top.sum() / bottom.sum())
@@ -378,6 +378,6 @@ def interval(above: ArrayLike, below: ArrayLike) -> Interval:
 
 
 def _means(found: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Means over draws of what all of them have."""
+    """Means over draws of the figures that all draws have."""
     common = [name for name in found[0] if all(name in each for each in found)]
     return {name: float(np.mean([each[name] for each in found])) for name in common}

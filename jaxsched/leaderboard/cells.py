@@ -1,4 +1,4 @@
-"""The cells of a board, one for each workload at each load: played once, in several processes."""
+"""The cells of a board, one for each workload at each load, computed once, in processes."""
 
 import hashlib
 import json
@@ -27,26 +27,26 @@ from jaxsched.runtime import num_cores
 from jaxsched.trace_replay import Records
 
 DRAWS, SWEEP_DRAWS = 5, 1
-"""Of generated workloads: at the load of the board, and at most at the other loads of a sweep."""
+"""Draws of generated workloads: at the board's load, and at most at other loads of a sweep."""
 METHOD = 3
-"""Raised when figures of an earlier record cannot stand beside new ones."""
+"""Incremented when figures of an earlier record cannot be compared with new ones."""
 OWN = "own"
-"""Stands in names of cells for the load of the jobs themselves."""
+"""In names of cells: the load of the jobs as submitted."""
 
 Played = dict[str, Any]
-"""A cell's figures, as ``Standings.to_json`` has them."""
+"""A cell's figures in the form of ``Standings.to_json``."""
 
 
 class Choice(NamedTuple):
-    """Which policies are played, and how, in values that JSON holds; the same for all cells.
+    """The policies and settings of a board, as JSON values; the same for all cells.
 
     Attributes:
       policies: names; None: all of the library.
       own: ``module:name`` of users' own.
-      jobs: play no more than the first so many jobs.
+      jobs: replay at most this many first jobs.
       iterations: of the bounds from prices.
-      seed: of generated workloads, the first.
-      draws: of generated workloads.
+      seed: first seed of generated workloads.
+      draws: number of draws of generated workloads.
       timed: whether replays are timed.
       keep: folder for the times of every job, one file for each cell; None: they are not kept.
     """
@@ -61,7 +61,7 @@ class Choice(NamedTuple):
     keep: Path | None = None
 
     def settings(self) -> dict[str, Any]:
-        """As it stands in records."""
+        """The settings in a record's form."""
         entries = entries_of(self.policies, self.own)
         plain = {k: value for k, value in self._asdict().items() if k not in ("own", "keep")}
         return {**plain, "policies": [entry.name for entry in entries], "method": METHOD}
@@ -71,11 +71,11 @@ class Cell(NamedTuple):
     """One workload at one load.
 
     Attributes:
-      workload: what to play.
+      workload: the workload.
       data: folder of public traces.
       load: the load; None: that of its jobs on a given cluster.
-      draws: how many.
-      facts: what a record of it must have: the trace, jobs, cluster.
+      draws: number of draws.
+      facts: trace, jobs and cluster, which a valid record must repeat.
     """
 
     workload: Workload
@@ -86,12 +86,12 @@ class Cell(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The workload's name and the load, which no other cell has."""
+        """The workload's name and the load, unique to the cell."""
         return f"{self.workload.name}@" + (OWN if self.load is None else f"{self.load:g}")
 
     @property
     def is_swept(self) -> bool:
-        """Whether its load is another than the workload's own."""
+        """Whether its load differs from the workload's own."""
         return self.load != self.workload.load
 
 
@@ -103,7 +103,7 @@ def cells_of(
 ) -> list[Cell]:
     """All cells: first all workloads at their own load, then the sweep; long ones first.
 
-    At first processes side by side have programs of different shapes to compile, later none. A
+    In this order the processes compile different programs at first, and later none. The
     cluster is chosen for the workload's own load; for other loads times are stretched.
     """
     found = []
@@ -160,7 +160,7 @@ def play_cell(cell: Cell, choice: Choice) -> Played:
 def _job_times(
     policy: str, draw: int, cell: Cell, ready: Prepared, window: Window, records: Records
 ) -> dict[str, Any]:
-    """What became of the jobs of a draw, the columns of ``jaxsched.results.job_times``."""
+    """Times of the jobs of a draw, the columns of ``jaxsched.results.job_times``."""
     counted = np.zeros(len(ready.table), np.bool_)
     counted[window.jobs] = True
     return times_of(
@@ -180,7 +180,7 @@ def _job_times(
 
 
 def job_file(cell: Cell, choice: Choice) -> Path:
-    """Where a cell keeps its per-job times; the name tells other settings apart."""
+    """The file of a cell's per-job times; its name differs for other settings."""
     assert choice.keep is not None
     facts = {name: value for name, value in cell.facts.items() if value is not None}
     of = [cell.name, facts, choice.settings()]
@@ -189,19 +189,19 @@ def job_file(cell: Cell, choice: Choice) -> Path:
 
 
 def has_jobs(cell: Cell, choice: Choice) -> bool:
-    """Whether a cell's per-job times are kept, or not asked for."""
+    """Whether a cell's per-job times are on disk, or not needed."""
     return choice.keep is None or job_file(cell, choice).exists()
 
 
 def write_jobs(path: Path, cells: Sequence[Cell], choice: Choice) -> Path:
-    """Put the per-job times of all cells into one file, comma-separated or Parquet."""
+    """Write the per-job times of all cells into one file, comma-separated or Parquet."""
     return write_tables(path, (read_part(job_file(cell, choice)) for cell in cells))
 
 
 def play_all(
     cells: Sequence[Cell], choice: Choice, processes: int
 ) -> Iterator[tuple[Cell, Played]]:
-    """Play cells, as many side by side as there are processes; in the order in which they end."""
+    """Compute cells in parallel processes; results come in the order in which they end."""
     if min(processes, len(cells)) < 2:
         for cell in cells:
             yield cell, play_cell(cell, choice)
@@ -214,7 +214,7 @@ def play_all(
         try:
             for done in as_completed(running):
                 yield running[done], done.result()
-        except BaseException:  # the pool would wait for the cells that are being played
+        except BaseException:  # else the pool waits for the cells under way
             for worker in multiprocessing.active_children():
                 worker.terminate()
             raise
@@ -229,13 +229,13 @@ def play_missing(
     processes: int,
     say: Callable[[str], object] = lambda line: None,
 ) -> None:
-    """Play what the record does not have, keeping every cell as soon as it is done.
+    """Compute the cells that the record lacks, writing every cell as soon as it is done.
 
     Args:
-      cells: what is wanted.
-      choice: who plays, and how.
-      record: where what was played is kept.
-      processes: side by side.
+      cells: the cells of the board.
+      choice: policies and settings.
+      record: the file of finished cells.
+      processes: parallel processes.
       say: called with a line at the beginning and after each cell.
 
     Raises:
@@ -264,7 +264,7 @@ def play_missing(
 
 
 def _end_with_parent() -> None:
-    """End this worker when the process that started it does, however that ended."""
+    """End this worker when its parent process ends, for whatever reason."""
     parent = multiprocessing.parent_process()
     if parent is None:
         return
@@ -277,38 +277,38 @@ def _end_with_parent() -> None:
 
 
 def usual_processes() -> int:
-    """Two, or one where there is one core."""
+    """Two processes, or one on a single core."""
     return min(2, num_cores())
 
 
 class Record:
-    """The file that a board is kept in: what it has is not played again."""
+    """The file of a board's finished cells, which are not computed again."""
 
     def __init__(self, path: Path, settings: Mapping[str, Any]) -> None:
-        """Open a record; one of other settings, or none, is begun anew."""
+        """Open a record; begin a new one if it is missing or has other settings."""
         self.path, self.settings = path, dict(settings)
         self.cells: dict[str, Played] = _finished(path, self.settings)
 
     def has(self, cell: Cell) -> bool:
-        """Whether a cell is there, of the same jobs and cluster."""
+        """Whether it has the cell, with the same jobs and cluster."""
         done = self.cells.get(cell.name)
         return isinstance(done, dict) and all(
             done.get(name) == value for name, value in cell.facts.items()
         )
 
     def document(self, names: Iterable[str] | None = None) -> dict[str, Any]:
-        """Settings, surroundings and cells by name; all of them by default."""
+        """Settings, provenance and cells by name; all cells by default."""
         kept = {name: self.cells[name] for name in (self.cells if names is None else names)}
         return {"settings": self.settings, **surroundings(), "pieces": kept}
 
     def write(self) -> None:
-        """Write the file whole."""
+        """Write the file atomically."""
         text = json.dumps(self.document(), indent=1, allow_nan=False)
         write_whole(self.path, (text + "\n").encode())
 
 
 def _finished(path: Path, settings: Mapping[str, Any]) -> dict[str, Played]:
-    """Pieces of an earlier call with the same settings; none if the file is no such record."""
+    """Cells of an earlier call with the same settings; none if the file is no such record."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -333,7 +333,7 @@ def main_boards(cells: Sequence[Cell], record: Record) -> list[Standings]:
 
 
 def document(cells: Sequence[Cell], record: Record) -> dict[str, Any]:
-    """What ``--json`` writes: the record of these cells, the board's load, what it says in words.
+    """The document of ``--json``: the record of these cells, the board's load, conclusions.
 
     ``load`` is that of the board (null: that of the jobs on the given cluster); every cell has
     its ``notes``: what was dropped, capped, stretched, and which policies could not be played.
@@ -346,7 +346,7 @@ def document(cells: Sequence[Cell], record: Record) -> dict[str, Any]:
 
 
 def load_of(board: Standings) -> float:
-    """The load that a board is about: the one asked for, else the one that its window has."""
+    """The load of a board: the requested one, else the measured one of its window."""
     return board.load if board.asked_load is None else board.asked_load
 
 
@@ -355,7 +355,7 @@ def _board(cell: Cell, record: Record) -> Standings:
 
 
 def check_loads(loads: Sequence[float]) -> None:
-    """Refuse loads that nothing can be played at."""
+    """Refuse loads out of range."""
     if not all(0 < load < 10 for load in loads):
         given = ", ".join(f"{load:g}" for load in loads)
         raise JaxschedError(f"loads are {given}; accepted: numbers above 0 and below 10")

@@ -1,4 +1,4 @@
-"""From what was typed to workloads and loads."""
+"""From options of the command line to workloads and loads."""
 
 import os
 from collections.abc import Sequence
@@ -14,16 +14,16 @@ from jaxsched.traces import clusters, registry
 from jaxsched.traces.text import stem
 
 LOAD = 0.9
-"""Of the board, where no cluster is given."""
+"""The board's load where no cluster is given."""
 
 Reading = tuple[tuple[str, Any], ...]
 
 
 def loads_of(text: str | None) -> tuple[float, ...]:
-    """The loads of a sweep, numbers with commas between; none where there is no sweep.
+    """The loads of a sweep, numbers separated by commas; empty without a sweep.
 
     Raises:
-      JaxschedError: something else.
+      JaxschedError: other text.
     """
     try:
         found = () if text is None else tuple(float(word) for word in text.split(","))
@@ -45,22 +45,22 @@ def workloads_of(
     failures: str | None = None,
     checkpoint_s: int = 0,
 ) -> list[Workload]:
-    """The workloads asked for; by default the generated ones and those whose files are there.
+    """The chosen workloads; by default the generated ones and those whose files exist.
 
     Args:
       data: folder of public traces.
-      names: of workloads, commas between.
+      names: of workloads, separated by commas.
       traces: files of any format, named traces, generators.
       load: of the board; 0.9 where neither a load nor servers are given.
-      servers: the cluster; None: as large as the load asks for.
+      servers: the cluster; None: as large as the load requires.
       reading: options of reading the files, name and value each.
       loads: of the sweep, to be checked.
-      speeds: of types of jobs on types of GPUs, a file or ``gavel``.
+      speeds: of job types on GPU types, a file or ``gavel``.
       failures: of servers, HOURS:HOURS or a log of outages.
       checkpoint_s: seconds between checkpoints.
 
     Raises:
-      JaxschedError: an unknown name, a load that cannot be played, or options of reading without a
+      JaxschedError: an unknown name, a load out of range, or options of reading without a
         file.
     """
     board = LOAD if load is None and servers is None else load
@@ -96,7 +96,7 @@ def _chosen(
 
 
 def _own(name: str, source: str, reading: Reading) -> Workload:
-    """One of ``--trace``: a common workload of that name, a generator, a named trace or a file."""
+    """A workload of ``--trace``: a common one, a generator, a named trace or a file."""
     known = {workload.name: workload for workload in (*WORKLOADS, *BY_NAME_ONLY)}
     if source in clusters.names():
         return known.get(source, Workload(name, source))
@@ -106,7 +106,7 @@ def _own(name: str, source: str, reading: Reading) -> Workload:
 
 
 def _named(traces: Sequence[str]) -> list[tuple[str, str]]:
-    """Every source once, under a name of its own: as much of its path as tells it apart.
+    """Every source once, under a unique name: the shortest unique end of its path.
 
     Raises:
       JaxschedError: neither a name nor a file.
@@ -128,7 +128,7 @@ def _named(traces: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _apart(group: Sequence[str]) -> dict[str, str]:
-    """Different names for sources of one name: folders before it, else the file's ending too."""
+    """Different names for sources of equal name: with folders before it, else with the ending."""
     names: dict[str, str] = {}
     for file_name in (stem, lambda path: Path(path).name):
         for depth in range(max(len(Path(source).parts) for source in group)):

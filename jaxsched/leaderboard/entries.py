@@ -1,11 +1,11 @@
-"""What a leaderboard plays: policies of the library, and those that users bring along.
+"""Entries of a leaderboard: policies of the library, and users' own.
 
-A policy of one's own is ``module:name``, where the name stands for
+A user's own policy is ``module:name``, where the name stands for
 
 - a ``Policy``;
 - a function of a job table and a cluster that returns a number for each job, lower first: the
-  first in order that fits starts, and nobody is suspended;
-- a function of the same two that returns ``Records``: a schedule of whatever makes it. It is
+  first in order that fits starts, and no job is suspended;
+- a function of the same two that returns ``Records``: a schedule from any source. It is
   checked (``check_schedule``).
 
 Attributes of the function say what it is: ``knows`` (one of ``KNOWLEDGE``), ``suspends``,
@@ -35,7 +35,7 @@ from jaxsched.trace_replay.tables import lacking
 from jaxsched.types import Knowledge
 
 KNOWLEDGE: tuple[Knowledge, ...] = get_args(Knowledge)
-"""All of them."""
+"""All policies of the library."""
 
 Play = Callable[[JobTable, Cluster], Records]
 
@@ -46,7 +46,7 @@ _COLUMN_WORDS = {
 }
 
 _BY_ESTIMATE = Policy("sjf", "skip", run_times="estimates")
-"""Plays any priority that is put into the column of estimates."""
+"""Replays any priority in the column of estimates."""
 
 
 class Entry(NamedTuple):
@@ -54,14 +54,14 @@ class Entry(NamedTuple):
 
     Attributes:
       name: of the policy.
-      play: a job table and a cluster -> what became of the jobs.
+      play: a job table and a cluster -> the records of the replay.
       knows: what it knows of run times.
       suspends: whether running jobs are suspended for others.
       learned: whether it was trained.
-      locality: ``any``: jobs are split over servers as one likes, which is another cluster.
-      shares: whether it is about owners, and needs some.
-      policy: what it plays, where it is one of the library.
-      recorded: whether it is no policy, but what a log says of its own jobs.
+      locality: ``any``: jobs may be split over servers at will, which is another cluster.
+      shares: whether it shares GPUs among owners, so that jobs need owners.
+      policy: the replayed policy, if it is one of the library.
+      recorded: whether the row is no policy, but the log's own schedule.
     """
 
     name: str
@@ -75,7 +75,7 @@ class Entry(NamedTuple):
     recorded: bool = False
 
     def misses(self, prepared: Prepared) -> str:
-        """What the policy is about and a workload has not; empty: it can be played."""
+        """What the policy needs and a workload lacks; empty: it can be replayed."""
         if self.shares and not prepared.has_owners:
             return "owners"
         if prepared.cluster.gpu_types and self.policy is not None and not self.policy.takes_types:
@@ -87,7 +87,7 @@ class Entry(NamedTuple):
         return " and ".join(_COLUMN_WORDS.get(name, name) for name in names)
 
     def marks(self) -> dict[str, Any]:
-        """What readers may filter by, plain values."""
+        """Values by which readers may filter rows."""
         return {
             "knows": self.knows,
             "suspends": self.suspends,
@@ -113,7 +113,7 @@ def of_policy(name: str, policy: Policy) -> Entry:
 GAVEL: Mapping[str, Goal] = MappingProxyType(
     {"gavel-maxmin": "max-min", "gavel-makespan": "makespan"}
 )
-"""Gavel's linear programs in rounds, by the goal of each; they are played by name only."""
+"""Gavel's linear programs in rounds, by the goal of each; replayed only if named."""
 
 
 def _of_name(name: str) -> Entry:
@@ -129,10 +129,10 @@ def _of_name(name: str) -> Entry:
 
 
 def entries_of(names: Sequence[str] | None, own: Sequence[str] = ()) -> list[Entry]:
-    """Entries by name (None: ``POLICIES``; others by name only), and of ``module:name``.
+    """Entries by name (None: ``POLICIES``; others only if named), and of ``module:name``.
 
     Raises:
-      JaxschedError: an unknown name, or nothing that can be played behind it.
+      JaxschedError: an unknown name, or one that stands for no policy.
     """
     known = {**POLICIES, **FURTHER, **GAVEL}
     unknown = [name for name in names or () if name not in known]
@@ -177,7 +177,7 @@ def _own(spec: str) -> Entry:
 
 
 def _module(spec: str, name: str) -> Any:
-    """A module of the environment or of the working folder."""
+    """A module that is installed or in the working folder."""
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:
@@ -214,24 +214,24 @@ def by_priority(table: JobTable, cluster: Cluster, priority: np.ndarray) -> Reco
     Args:
       table: jobs, ``n`` of them.
       cluster: where they run.
-      priority: float64 ``[n]``, lower first; equal ones go by submission.
+      priority: float64 ``[n]``, lower first; ties go to the earlier submission.
     """
     rank = np.unique(priority, return_inverse=True)[1].astype(np.int64).reshape(-1)
     return replay(table.with_columns(estimate=rank + 1), cluster, _BY_ESTIMATE)
 
 
 def _what(error: Exception) -> str:
-    """An error of somebody's code, and where it was raised."""
+    """An error of a user's code, and where it was raised."""
     frames = traceback.extract_tb(error.__traceback__)
     where = f" ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno})" if frames else ""
     return f"{type(error).__name__}: {error}{where}"
 
 
 def check_schedule(spec: str, records: Records, table: JobTable, cluster: Cluster) -> None:
-    """Refuse a schedule that cannot have been.
+    """Refuse an impossible schedule.
 
-    Checked are the table's own columns, that no job starts before its submission or runs shorter
-    than it must, and, for jobs that were never suspended, that they never hold more GPUs together
+    It must have the table's own columns; no job may start before its submission or run shorter than
+    its run time; and jobs that were never suspended may never hold more GPUs together
     than there are.
 
     Raises:

@@ -114,13 +114,13 @@ def _sweep(
 
 
 def _common_loads(sweeps: Sequence[Sequence[Standings]]) -> list[float]:
-    """Loads that all workloads were played at."""
+    """Loads at which all workloads were replayed."""
     found = [{load_of(board) for board in boards} for boards in sweeps]
     return sorted(set.intersection(*found))
 
 
 def _shown(order: Sequence[str], board: Standings) -> list[str]:
-    """The best policies of each kind in turn, no more than there is room for."""
+    """The best policies of each kind in turn, as many as fit."""
     rows = {row.policy: row for row in board.standings}
     kinds = [
         [n for n in order if (rows[n].suspends, rows[n].clairvoyant) == kind]

@@ -1,6 +1,6 @@
-"""Which policies can play a workload, and what really happened as a row beside them.
+"""Which policies can run on a workload, and the log's own schedule as a row beside them.
 
-The starts and ends of a log stand beside policies only where submissions are where it has them.
+That row is shown only where submission times are the log's own.
 The log's cluster is not known; the notes say how many GPUs were in use at once, and how many the
 policies have.
 """
@@ -23,15 +23,15 @@ NAME = "as recorded"
 def players_of(
     ready: Prepared, entries: Sequence[Entry], window: Window | None = None
 ) -> tuple[list[Entry], list[str]]:
-    """The policies that can play a workload, then the row of its log; and notes on both.
+    """The policies that can run on a workload, then the row of its log; and notes on both.
 
     Args:
       ready: the workload.
       entries: the policies.
-      window: the jobs that count; those of ``window_of`` if absent.
+      window: the measured jobs; those of ``window_of`` if absent.
 
     Raises:
-      JaxschedError: the jobs lack a column that each of the policies needs.
+      JaxschedError: each policy needs a column that the jobs lack.
     """
     misses = {entry.name: entry.misses(ready) for entry in entries}
     found = [entry for entry in entries if not misses[entry.name]]
@@ -53,14 +53,14 @@ def players_of(
 def recorded_entry(
     ready: Prepared, window: Window | None = None
 ) -> tuple[Entry | None, tuple[str, ...]]:
-    """The row of a log, and what is to be said of it; no row where it cannot stand there.
+    """The row of a log, with notes; None if it cannot be compared with policies.
 
-    Every job that counts needs a recorded start and end; a job outside that has none is taken to
+    Every measured job needs a recorded start and end; another job without them is taken to
     start at its submission.
 
     Args:
       ready: the log's jobs.
-      window: the jobs that count; those of ``window_of`` if absent.
+      window: the measured jobs; those of ``window_of`` if absent.
     """
     if not ready.recorded or ready.log.wait is None or ready.log.jct is None:
         return None, ()
@@ -90,7 +90,7 @@ def recorded_entry(
 
 
 def _records(ready: Prepared, wait: np.ndarray, jct: np.ndarray) -> Records:
-    """The log's schedule in whole seconds, which no job ends before it has started in."""
+    """The log's schedule in whole seconds; no job ends before it starts."""
     submit, duration = ready.table["submit_time"], ready.table["duration"]
     waited = np.floor(np.where(np.isnan(wait), 0, np.maximum(wait, 0))).astype(np.int64)
     lasted = np.ceil(np.where(np.isnan(jct), waited + duration, jct)).astype(np.int64)

@@ -1,4 +1,4 @@
-"""The jobs of a workload as they are read: files of any format, named traces, generators.
+"""Reading the jobs of a workload: files of any format, named traces, generators.
 
 Axis: ``n`` jobs in order of submission.
 """
@@ -27,13 +27,13 @@ _NEEDED = ("submit_time", "num_gpus", "duration")
 
 
 class Log(NamedTuple):
-    """What a log says of its jobs beside what they ask for.
+    """Facts of a log about its jobs besides their requests.
 
     Attributes:
       job_id: names, ``[n]``; None: it has none.
       wait: seconds from submission to the recorded first start, ``[n]``, NaN where not known; None:
         no job has any.
-      jct: seconds from submission to the recorded end, likewise.
+      jct: seconds from submission to the recorded end, ``[n]``, NaN where not known; or None.
       job_type: what each job trains, with its batch size as Gavel's tables write it, ``[n]``, empty
         where not known; None: no job has any.
     """
@@ -44,7 +44,7 @@ class Log(NamedTuple):
     job_type: npt.NDArray[np.str_] | None = None
 
     def part(self, rows: slice) -> "Log":
-        """Of some of the jobs."""
+        """The facts of some of the jobs."""
         job_id, wait, jct, job_type = self
         return Log(
             None if job_id is None else job_id[rows],
@@ -61,7 +61,7 @@ class Drawn(NamedTuple):
       table: its jobs.
       digest: of the trace or table.
       notes: what reading dropped or changed, one sentence each.
-      log: what else is known of the jobs.
+      log: further facts about the jobs.
     """
 
     table: JobTable
@@ -72,7 +72,7 @@ class Drawn(NamedTuple):
 
 def is_name(source: str) -> bool:
     """Whether a source is a named trace or a generator, which need no file."""
-    if os.sep in source:  # no name has one, and to ask for all names imports all systems
+    if os.sep in source:  # no name has one; listing all names imports all systems
         return False
     return source in names() or source in registry.names()
 
@@ -93,8 +93,8 @@ def read(
       source: a generator, a named trace, or a file below ``data``.
       data: folder; None: the source is a path of its own.
       seed: of the first draw; others have the following ones. Of named traces all draws have it.
-      draws: no more than so many; of a trace that happened once there is one.
-      num_jobs: rows to generate; ignored for all else.
+      draws: most draws; a recorded trace has one.
+      num_jobs: rows to generate; ignored for other sources.
       reading: options of ``jaxsched.traces.load``, name and value each.
       longest_s: jobs that run longer are left out.
 
@@ -116,7 +116,7 @@ def read(
 
 
 def of_trace(trace: Trace, longest_s: float = np.inf) -> Drawn:
-    """A log as a draw: its jobs, as rigid ones, and what else it says of them.
+    """A log as a draw: its jobs, as rigid ones, and further facts about them.
 
     Args:
       trace: the log.
@@ -169,7 +169,7 @@ def _job_types(trace: Trace, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.str_
 
 
 def _rounding(trace: Trace) -> list[str]:
-    """A note on shares of a GPU, which become whole ones."""
+    """A note on fractional GPUs, which are rounded up."""
     kept = is_job(trace)
     gpus = np.asarray(trace["num_gpus"], np.float64)
     shared = float(np.mean((gpus % 1 > 0)[kept])) if kept.any() else 0.0

@@ -1,4 +1,4 @@
-"""The leaderboard as text: what it recommends, one line per policy, all workloads, the sweep."""
+"""The leaderboard as text: recommendation, one line per policy, all workloads, the sweep."""
 
 import math
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from jaxsched.report.readable import aligned
 from jaxsched.units import TimeUnit, in_unit, readable_time, three_figures, unit_of
 
 MARKS = {"run times": "*", "estimates": "'", "prediction": "~", "unstated": "?"}
-"""Behind the names of policies that know something of run times."""
+"""Marks behind the names of policies that know something of run times."""
 LEGEND = "* knows run times, ' users' estimates, ~ predicts them, ? unstated"
 _COLUMNS = (
     "over bound: of any schedule; over own: of schedules of the policy's kind; slowdown: "
@@ -45,11 +45,11 @@ def workload_table(found: Standings) -> list[str]:
 
 
 def tables_of(sweeps: Sequence[Sequence[Standings]], main: Sequence[Standings]) -> list[list[str]]:
-    """All that a board says, table by table, a text a line.
+    """All tables of a board, each a list of lines.
 
     Args:
       sweeps: boards of each workload at all its loads.
-      main: those at the load of the board.
+      main: the boards at the main load.
     """
     tables = [workload_table(board) for board in main]
     tables += [sweep_table(boards) for boards in sweeps if len(boards) > 1]
@@ -59,7 +59,7 @@ def tables_of(sweeps: Sequence[Sequence[Standings]], main: Sequence[Standings]) 
 
 
 def recommendation(boards: Sequence[Standings]) -> list[str]:
-    """Which policy to take, in words (``jaxsched.report.advice``), of the main boards together."""
+    """Which policy to use, in words (``jaxsched.report.advice``), over all main boards."""
     found = together([_contenders(board) for board in boards])
     priorities = any("eviction_rate" in board.standings[0].figures for board in boards)
     return advice(found, boards[0].reference, priorities=priorities)
@@ -108,7 +108,7 @@ def _cells(row: Standing, unit: TimeUnit, intervals: bool) -> list[str]:
 
 
 def priority_table(rows: Sequence[Standing]) -> list[str]:
-    """High-priority and spot jobs apart; no lines where jobs have no two kinds of priority."""
+    """High-priority and spot jobs separately; no lines without two kinds of priority."""
     rows = [row for row in rows if "eviction_rate" in row.figures]
     if not rows:
         return []
@@ -195,7 +195,7 @@ def sweep_table(boards: Sequence[Standings]) -> list[str]:
 
 
 def overall(boards: Sequence[Standings]) -> dict[str, list[float]]:
-    """Ratio of the average JCT to its bound on each board, of policies that played them all."""
+    """Ratio of the average JCT to its bound on each board, for policies that ran on all."""
     found = [{row.policy: row.jct_ratio for row in board.standings} for board in boards]
     common = [name for name in found[0] if all(name in ratios for ratios in found)]
     return {name: [ratios[name] for ratios in found] for name in common}
@@ -207,10 +207,10 @@ def geometric_mean(values: Sequence[float]) -> float:
 
 
 def named(row: Standing) -> str:
-    """A policy's name with the mark of what it knows."""
+    """A policy's name with its mark of ``MARKS``."""
     return row.policy + ("" if row.recorded else MARKS.get(row.knows, ""))
 
 
 def _ends(low: float, high: float) -> str:
-    """An interval; a dash where there is one draw only."""
+    """An interval; a dash for a single draw."""
     return f"[{low:.3f}, {high:.3f}]" if math.isfinite(low) else "-"

@@ -1,7 +1,7 @@
 """The stationary part of a replay, and the figures of the jobs in it.
 
-A replay begins with an idle cluster and ends with one that drains. So the jobs that count are those
-submitted after the first tenth of the submissions and before the last; all others are played as
+A replay begins with an idle cluster and ends with one that drains. So the measured jobs are those
+submitted after the first tenth of the submissions and before the last; all others run as
 well, and compete with them. Axes: ``n`` jobs in order of submission.
 """
 
@@ -22,17 +22,17 @@ WARM_UP = COOL_DOWN = 0.1
 QUARTERS = 4
 
 IMBALANCE = 0.1
-"""Share of the work offered in a window by which what is done in it may differ."""
+"""Most relative difference between work offered and work done in a stationary window."""
 
 GROWTH = 2.0
-"""A queue that is longer in each quarter of the window, in the last one by this factor, grows."""
+"""A queue grows if it is longer in each next quarter, and in the last by this factor."""
 
 SLOWDOWN_S = 10
 """Run times below this many seconds count as this many in slowdowns (bounded slowdown; Feitelson
 et al., JSSPP'97)."""
 
 LEAST_OF_GROUP = 50
-"""A virtual cluster with fewer jobs in the window is not called the worst."""
+"""A virtual cluster with fewer jobs in the window is never the worst."""
 
 
 class Window(NamedTuple):
@@ -52,7 +52,7 @@ class Window(NamedTuple):
 
     @property
     def jobs(self) -> slice:
-        """The rows that count."""
+        """The rows of the measured jobs."""
         return slice(self.first, self.stop)
 
 
@@ -66,7 +66,7 @@ def window_of(table: JobTable) -> Window:
 
 
 def offered_load(table: JobTable, cluster: Cluster, window: Window) -> float:
-    """GPU-seconds submitted in the window over GPU-seconds that there are in it."""
+    """GPU-seconds submitted in the window over GPU-seconds of the cluster in it."""
     work = table["num_gpus"][window.jobs] * table["duration"][window.jobs]
     return float(np.sum(work)) / cluster.num_gpus / (window.end_s - window.begin_s)
 
@@ -89,11 +89,11 @@ def utilization(records: Records, cluster: Cluster, window: Window) -> float:
 
 
 def is_stationary(waiting: Sequence[float], load: float, busy: float) -> bool:
-    """Whether a window can be in a steady state: as much work leaves as comes, no queue just grows.
+    """Whether a window can be in a steady state: as much work leaves as arrives, no queue grows.
 
     Args:
       waiting: mean number of waiting jobs in its quarters.
-      load: offered in it.
+      load: offered load in it.
       busy: share of the GPUs' time in it that jobs hold.
     """
     grows = bool(np.all(np.diff(waiting) > 0)) and waiting[-1] > GROWTH * waiting[0]
@@ -103,7 +103,7 @@ def is_stationary(waiting: Sequence[float], load: float, busy: float) -> bool:
 def figures(
     records: Records, table: JobTable, cluster: Cluster, window: Window
 ) -> dict[str, float]:
-    """What became of the jobs in the window, times in seconds.
+    """Figures of the jobs in the window, times in seconds.
 
     ``avg_jct``, ``median_jct``, ``p99_jct``, ``avg_wait`` (to the first start), ``slowdown_p50``
     and ``slowdown_p99`` (bounded), ``preemptions`` for each job; ``worst_group``: of the virtual

@@ -1,8 +1,8 @@
 """The common workloads: real traces as published, and generated ones where logs are not public.
 
-A cluster is as large as the load asks for, or has a given size. On a given cluster jobs come as
-they were submitted, or, where a load is asked for, the time between submissions is stretched to
-give it; so it is for the other loads of a sweep.
+A cluster is as large as the load requires, or has a given size. On a given cluster jobs arrive as
+they were submitted, or, if a load is given, the time between submissions is stretched to
+reach it; so it is for the other loads of a sweep.
 """
 
 import hashlib
@@ -33,26 +33,26 @@ DAY_S = 86400
 
 
 class Workload(NamedTuple):
-    """Which jobs arrive, and on what cluster.
+    """The source of jobs, and their cluster.
 
     Attributes:
       name: the workload's name.
       source: file below the folder of public traces, or name of a generator or named trace.
-      load: GPU-seconds asked for over GPU-seconds there are between first and last submission;
+      load: requested GPU-seconds over those of the cluster between first and last submission;
         None: that of the jobs as they were submitted, which needs ``num_servers``.
       from_day: days at the trace's beginning that are left out (too few jobs).
-      num_servers: servers; None: as few as give no more than the load.
+      num_servers: servers; None: the fewest whose load is no higher than ``load``.
       num_jobs: rows to generate, some without GPUs; ignored for files.
-      longest_days: jobs that run longer are left out: services that hold their GPUs for good, which
-        are as good as no part of the cluster.
+      longest_days: jobs that run longer are left out: services that hold their GPUs for good, so
+        that these count as no part of the cluster.
       gpus_per_server: GPUs of a server; where they differ, of the largest.
       kinds: servers by their size and type, where they differ and are given.
-      speeds: where GPUs have types, how fast jobs run on each (``speeds.read_speeds``); None: jobs
-        say it themselves.
+      speeds: where GPUs have types, how fast jobs run on each (``speeds.read_speeds``); None: job
+        tables have it.
       failures: how servers fail (``outages.outages_of``); None: they never do.
       checkpoint_s: seconds between checkpoints, from which jobs go on after a failure; 0: none.
       reading: options of ``jaxsched.traces.load``, name and value each.
-      own: whether it is somebody's own log, beside whose record policies are compared.
+      own: whether it is a user's log, whose own schedule is compared with policies.
     """
 
     name: str
@@ -72,7 +72,7 @@ class Workload(NamedTuple):
 
     @property
     def is_generated(self) -> bool:
-        """Whether a generator makes it, with any seed."""
+        """Whether its source is a generator, with any seed."""
         return self.source in names()
 
 
@@ -87,10 +87,10 @@ WORKLOADS = (
     ),
     Workload("philly-like", "philly-like"),
 )
-"""ITP cluster 9 has one-GPU jobs only, 1, 5, 6 and 10 have few; 8 and 9 ask for little."""
+"""Without ITP's clusters 1, 5, 6, 10 (few jobs), 8 (low load), 9 (low load, one-GPU jobs)."""
 
 BY_NAME_ONLY = (Workload("spot-gpu-like", "spot-gpu-like", num_jobs=30_000, longest_days=3),)
-"""Workloads that are played when they are asked for: this one is about priorities."""
+"""Workloads that run only if named: this one is about priorities."""
 
 
 class Prepared(NamedTuple):
@@ -101,15 +101,15 @@ class Prepared(NamedTuple):
       table: its jobs, with a ``group`` column where they have owners.
       cluster: the cluster.
       load: the load that results, between first and last submission.
-      digest: of the trace that it was made of, and of the jobs where they were given speeds.
-      notes: what was changed, one sentence each.
-      log: what else is known of the jobs, row by row.
+      digest: of its trace, and of the jobs if speeds were added to them.
+      notes: changes to the jobs, one sentence each.
+      log: further facts about the jobs, row by row.
       failures: of the workload.
-      checkpoint_s: likewise.
-      outages: when servers are away; drawn ones depend on the jobs.
-      recorded: whether the log's own starts and ends can stand beside policies: it is somebody's
-        own, submissions are where it has them, GPUs have no types (jobs would have run for other
-        times than they did), and servers fail as they did.
+      checkpoint_s: of the workload.
+      outages: when servers are down; drawn ones depend on the jobs.
+      recorded: whether the log's own schedule can be compared with policies: it is a user's
+        log, submission times are its own, GPUs have no types (on which run times
+        would differ), and servers fail as they did.
     """
 
     name: str
@@ -145,21 +145,21 @@ def prepare_draws(
     draws: int = 1,
     num_jobs: int | None = None,
 ) -> list[Prepared]:
-    """The jobs of each draw of a workload, and the cluster that all of them have.
+    """The jobs of each draw of a workload, and the cluster that all draws share.
 
-    Generated draws are stretched in time to the load of the first one, unless no load is asked for.
-    Of job tables the cluster has as few servers as give them together no more than the load, and a
-    load on a given cluster stretches all by one factor, so that their differences stay.
+    Generated draws are stretched in time to the load of the first one, unless no load is given.
+    For job tables the cluster has the fewest servers whose load over all tables is no higher than
+    ``load``; on a given cluster one factor stretches all tables, so that their differences stay.
 
     Args:
-      workload: which one.
-      data: folder of public traces, for those that need it.
-      seed: of generated ones, the first.
-      draws: no more than so many; a trace that happened once has one.
-      num_jobs: keep no more than so many, from the first on; None: all.
+      workload: the workload.
+      data: folder of public traces, if it is needed.
+      seed: first seed of generated draws.
+      draws: most draws; a recorded trace has one.
+      num_jobs: keep at most this many first jobs; None: all.
 
     Raises:
-      JaxschedError: no such file or generator, nothing usable in it, or numbers out of range.
+      JaxschedError: no such file or generator, no usable jobs in it, or numbers out of range.
     """
     _check(workload, num_jobs)
     found = read(
@@ -182,15 +182,15 @@ def prepare_draws(
 
 
 def prepare_log(trace: Trace, cluster: Cluster, *, num_jobs: int | None = None) -> Prepared:
-    """A log on a cluster that is given, its jobs as they were submitted.
+    """A log on a given cluster, its jobs as they were submitted.
 
     Args:
-      trace: somebody's own log.
+      trace: a user's log.
       cluster: the cluster.
-      num_jobs: keep no more than so many jobs, from the first on; None: all.
+      num_jobs: keep at most this many first jobs; None: all.
 
     Raises:
-      JaxschedError: the log has no jobs, or all come at once.
+      JaxschedError: the log has no jobs, or all are submitted at once.
     """
     workload = Workload(
         trace.name,
@@ -206,14 +206,14 @@ def prepare_log(trace: Trace, cluster: Cluster, *, num_jobs: int | None = None) 
 
 
 def at_load(draws: Sequence[Prepared], load: float) -> list[Prepared]:
-    """The same jobs on the same cluster, all submission times by one factor so as to give a load.
+    """The same jobs on the same cluster, submission times scaled by one factor to reach a load.
 
     Args:
-      draws: of one workload; their mean has the load.
+      draws: of one workload; their mean load becomes ``load``.
       load: the load.
 
     Raises:
-      JaxschedError: all jobs of a draw would come at once.
+      JaxschedError: all jobs of a draw would be submitted at once.
     """
     gpus = draws[0].cluster.num_gpus
     spans = [int(draw.table["submit_time"][-1]) for draw in draws]
@@ -236,7 +236,7 @@ def at_load(draws: Sequence[Prepared], load: float) -> list[Prepared]:
 
 
 def _check(workload: Workload, num_jobs: int | None) -> None:
-    """Refuse numbers that nothing can be played with."""
+    """Refuse settings out of range, or that contradict each other."""
     load = workload.load
     if load is None and workload.num_servers is None:
         raise JaxschedError(
@@ -261,7 +261,7 @@ def _check(workload: Workload, num_jobs: int | None) -> None:
 
 
 def _kept(workload: Workload, drawn: Drawn, num_jobs: int | None) -> Drawn:
-    """The jobs of a draw that are played."""
+    """The jobs of a draw that the workload keeps."""
     table, notes = drawn.table, list(drawn.notes)
     first = int(np.searchsorted(table["submit_time"], workload.from_day * DAY_S))
     if first >= len(table) - 1:
@@ -294,7 +294,7 @@ def _stretched(table: JobTable, factor: float) -> JobTable:
 
 
 def _on_cluster(workload: Workload, jobs: Sequence[Drawn]) -> list[Prepared]:
-    """Choose the size of the cluster, or stretch the times, so that the load is as asked."""
+    """Choose the size of the cluster, or stretch the times, to reach the load."""
     span = sum(int(draw.table["submit_time"][-1]) for draw in jobs)
     servers, load = workload.num_servers, workload.load
     if servers is None:
@@ -305,7 +305,7 @@ def _on_cluster(workload: Workload, jobs: Sequence[Drawn]) -> list[Prepared]:
     capped = [_with_speeds(workload, _capped(draw, cluster), cluster) for draw in jobs]
     if workload.num_servers is None or load is None:
         found = [_prepared(workload, draw, cluster) for draw in capped]
-        return found if load is not None else [_told(each) for each in found]
+        return found if load is not None else [_with_load_note(each) for each in found]
     factor = sum(_work(draw.table) for draw in capped) / cluster.num_gpus / load / span
     note = f"submission times multiplied by {factor:.4g}"
     stretched = [
@@ -316,7 +316,7 @@ def _on_cluster(workload: Workload, jobs: Sequence[Drawn]) -> list[Prepared]:
 
 
 def _capped(draw: Drawn, cluster: Cluster) -> Drawn:
-    """A draw whose jobs fit into the cluster."""
+    """The draw, its jobs capped to fit the cluster."""
     gpus, most = draw.table["num_gpus"], cluster.largest_job("strict")
     count = int(np.sum(gpus > most))
     if not count:
@@ -327,7 +327,7 @@ def _capped(draw: Drawn, cluster: Cluster) -> Drawn:
 
 
 def _with_speeds(workload: Workload, draw: Drawn, cluster: Cluster) -> Drawn:
-    """A draw whose jobs have a speed on each type of GPU, where GPUs have types."""
+    """The draw with a speed of each job on each type of GPU, where GPUs have types."""
     if workload.speeds is None:
         check_types(draw.table, cluster, "strict")
         return draw
@@ -366,7 +366,7 @@ def _prepared(workload: Workload, draw: Drawn, cluster: Cluster) -> Prepared:
 
 
 def _with_outages(ready: Prepared) -> Prepared:
-    """With the outages that its failures are for its jobs, if servers fail."""
+    """The workload with the outages of its servers, if they fail."""
     if ready.failures is None:
         return ready
     seed = int(ready.table.digest()[:8], 16)
@@ -376,8 +376,8 @@ def _with_outages(ready: Prepared) -> Prepared:
     return ready._replace(outages=found)
 
 
-def _told(ready: Prepared) -> Prepared:
-    """With a note on the load that the jobs have on a cluster that was given."""
+def _with_load_note(ready: Prepared) -> Prepared:
+    """The workload with a note on its load on the given cluster."""
     note = (
         f"cluster of {ready.cluster.size} GPUs as given: "
         f"a load of {ready.load:.3f} between the first and the last submission"
