@@ -118,7 +118,7 @@ def _twice(trace: Trace, jobs: Booleans) -> Finding | None:
         named = names[names != ""]
         count = len(named) - len(np.unique(named))
     if count:
-        text = f"{counted(count, 'row')} have the number of an earlier job (each is played)"
+        text = f"{counted(count, 'row')} have the number of an earlier job (each is replayed)"
         return Finding("twice", count, text, warns=True)
     columns = [trace[name][jobs] for name in ("submit_time", "num_gpus", "duration")]
     columns += [_numbers(trace[name][jobs]) for name in ("user", "group") if name in trace]
@@ -177,10 +177,10 @@ def _busiest(trace: Trace, cluster: Cluster) -> Finding | None:
     if peak is None:
         return None
     more = peak > cluster.num_gpus
-    text = f"up to {peak:,} GPUs were in use at once; the cluster that is played has "
+    text = f"up to {peak:,} GPUs were in use at once; the replayed cluster has "
     text += f"{cluster.num_gpus:,}"
     if more:
-        text += ": what happened had more room than the policies have"
+        text += ": the log had more GPUs than the policies have"
     return Finding("busiest", peak, text, warns=more)
 
 

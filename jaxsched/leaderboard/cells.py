@@ -248,8 +248,8 @@ def play_missing(
     check_writable(record.path)
     began = time.perf_counter()
     say(
-        f"{len(missing)} of {len(cells)} cells (a workload at a load) to play; Ctrl-C stops, the "
-        "same command goes on"
+        f"{len(missing)} of {len(cells)} cells (a workload at a load) to compute; Ctrl-C stops, "
+        "the same command resumes"
     )
     for number, (cell, played) in enumerate(play_all(missing, choice, processes), 1):
         record.cells[cell.name] = played
@@ -336,7 +336,7 @@ def document(cells: Sequence[Cell], record: Record) -> dict[str, Any]:
     """The document of ``--json``: the record of these cells, the board's load, conclusions.
 
     ``load`` is that of the board (null: that of the jobs on the given cluster); every cell has
-    its ``notes``: what was dropped, capped, stretched, and which policies could not be played.
+    its ``notes``: what was dropped, capped, stretched, and which policies could not run.
     """
     return {
         **record.document(cell.name for cell in cells),

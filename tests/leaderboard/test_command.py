@@ -69,7 +69,7 @@ def test_what_is_no_record_is_played_again(words, tmp_path, capsys):
         assert main(words) == 0
         assert "[1/1," in capsys.readouterr().out
     assert main(words) == 0
-    assert "to play; Ctrl-C" not in capsys.readouterr().out
+    assert "to compute; Ctrl-C" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -192,18 +192,18 @@ class Kept(NamedTuple):
 
 def _row(env: DAS, step: Step, params: Params) -> Kept:
     del env, params
-    told = step.timestep
-    return Kept(step.observation, told.metrics, told.reward, told.done)
+    timestep = step.timestep
+    return Kept(step.observation, timestep.metrics, timestep.reward, timestep.done)
 
 
 def _result(count: int, trajectory: Trajectory, metrics: dict[str, Any]) -> dict[str, Any]:
     kept: Kept | None = trajectory.moments
     steps = range(0 if kept is None else len(kept.done))
-    rows = [_told(at, jax.tree.map(lambda leaf, at=at: leaf[at], kept)) for at in steps]
+    rows = [_step_json(at, jax.tree.map(lambda leaf, at=at: leaf[at], kept)) for at in steps]
     return {"metrics": metrics, "jobs": _jobs(count, trajectory.records), "trajectory": rows}
 
 
-def _told(step: int, kept: Kept) -> dict[str, Any]:
+def _step_json(step: int, kept: Kept) -> dict[str, Any]:
     """A step in the trajectory's JSON format."""
     happened, real = kept.happened, kept.seen.real
     order = happened.order[: int(real.sum())]

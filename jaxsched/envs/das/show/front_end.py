@@ -101,7 +101,7 @@ class Choice(NamedTuple):
     failed: Array  # bool [N], did not fit
 
 
-class Told(NamedTuple):
+class Snapshot(NamedTuple):
     """A snapshot without its job table, in which running jobs come first."""
 
     counts: Array  # int8 [J, M], instances of running jobs on each machine
@@ -193,7 +193,7 @@ class DASReader(ClusterReader[DAS]):
         """Number of waiting and running jobs."""
         return super().num_jobs(cluster) + len(field(cluster, "running", list, "a list of jobs"))
 
-    def read(self, env: DAS, clusters: Sequence[Cluster], length: int) -> tuple[Params, Told]:
+    def read(self, env: DAS, clusters: Sequence[Cluster], length: int) -> tuple[Params, Snapshot]:
         """See the base class."""
         parts = [_read(env, cluster) for cluster in clusters]
         params = env.params([part.table for part in parts])
@@ -206,7 +206,7 @@ class DASReader(ClusterReader[DAS]):
             seen = np.zeros((len(clusters), len(params.known), 2), np.float32)
             for place, part in enumerate(parts):
                 seen[place, : len(part.seen)] = part.seen
-        told = Told(
+        snapshot = Snapshot(
             counts=jnp.asarray(counts),
             first=jnp.asarray([len(part.counts) + part.gone for part in parts], jnp.int32),
             gone=jnp.asarray([part.gone for part in parts], jnp.int32),
@@ -214,32 +214,32 @@ class DASReader(ClusterReader[DAS]):
             seen=None if seen is None else jnp.asarray(seen),
             episode=jnp.arange(len(clusters), dtype=jnp.int32),
         )
-        return params, told
+        return params, snapshot
 
-    def state(self, env: DAS, params: Params, told: Told) -> State:
+    def state(self, env: DAS, params: Params, snapshot: Snapshot) -> State:
         """The state of a snapshot; the oldest waiting jobs are in the window."""
         places = params.places
-        rows = row_of(params, told.episode, places)
+        rows = row_of(params, snapshot.episode, places)
         running = machines.nobody_runs(env)
-        running = machines.admit(env, running, places, rows, told.counts, told.time)
-        running, used = machines.set_speeds(env, running, told.time, told.time)
-        job = told.first + jnp.arange(env.window, dtype=jnp.int32)
+        running = machines.admit(env, running, places, rows, snapshot.counts, snapshot.time)
+        running, used = machines.set_speeds(env, running, snapshot.time, snapshot.time)
+        job = snapshot.first + jnp.arange(env.window, dtype=jnp.int32)
         state = State(
             running=running,
             used=used,
-            window=window_of(params, told.episode, job),
-            time=told.time,
-            since=told.time,
+            window=window_of(params, snapshot.episode, job),
+            time=snapshot.time,
+            since=snapshot.time,
             due=jnp.bool_(False),
             held=jnp.bool_(False),
-            entered=told.first + env.window,
-            submitted=params.num_jobs[told.episode],
-            finished=told.gone,
+            entered=snapshot.first + env.window,
+            submitted=params.num_jobs[snapshot.episode],
+            finished=snapshot.gone,
             gain=jnp.float32(0),
             concerned=jnp.int32(0),
-            episode=told.episode,
+            episode=snapshot.episode,
             draws=None,
-            seen=told.seen,
+            seen=snapshot.seen,
         )
         never = jnp.full(machines.num_rows(env), -1, jnp.int32)
         nothing = StepAccumulator(never, jnp.float32(0), jnp.float32(0))
@@ -302,8 +302,8 @@ def _read(env: DAS, cluster: Cluster) -> _Part:
     held = np.array(counts, np.int64).reshape(-1, env.num_servers)
     _check_machines(env, records, held)
     everyone = [*running, *(waiting[place] for place in order)]
-    nobody = dict.fromkeys((column.name for column in GANG_JOBS), 1) | {"submit_time": 0}
-    table = from_records(records or [nobody], schema=GANG_JOBS, name="cluster")
+    no_job = dict.fromkeys((column.name for column in GANG_JOBS), 1) | {"submit_time": 0}
+    table = from_records(records or [no_job], schema=GANG_JOBS, name="cluster")
     table, seen = _with_owners(cluster, everyone, table)
     return _Part(table, held.astype(np.int8), time, seen, not records)
 
@@ -318,17 +318,17 @@ def _requests(env: DAS, job: Mapping[str, Any], before: str) -> dict[str, int]:
 
 def _counts(env: DAS, job: Mapping[str, Any], before: str) -> list[int]:
     """Instances of a running job on each machine."""
-    told = field(job, "machines", Mapping, "an object of machines and instances", before)
+    held = field(job, "machines", Mapping, "an object of machines and instances", before)
     known = {str(machine) for machine in range(env.num_servers)}
-    unknown = sorted(map(str, set(told) - known))
-    if unknown or not told:
+    unknown = sorted(map(str, set(held) - known))
+    if unknown or not held:
         raise JaxschedError(
             f"{before}machines has {unknown[0] if unknown else 'no machine'}; accepted: machines "
             f"from 0 to {env.num_servers - 1}"
         )
     most, found = env.gpus_per_server, [0] * env.num_servers
-    for machine in told:
-        found[int(machine)] = whole(told, machine, 1, most, f"{before}machines.")
+    for machine in held:
+        found[int(machine)] = whole(held, machine, 1, most, f"{before}machines.")
     return found
 
 
