@@ -21,6 +21,7 @@ from jaxsched.types import Array
 MAX_GPUS = 2**15
 MOST_PLACES = 2**20
 """Of servers times GPUs of the largest."""
+UNLIMITED = 2**30
 MOST_PAIRED = 64
 """GPUs of a server that are compared pair by pair."""
 
@@ -101,6 +102,25 @@ class Cluster:
         return tuple(kind.gpu_type for kind in self.kinds) if self.servers.has_types else ()
 
     @cached_property
+    def demands(self) -> tuple[str, ...]:
+        """What servers have limits of beside GPUs: columns of job tables."""
+        return tuple(
+            name for name in ("cpus", "memory_gb") if any(getattr(k, name) for k in self.kinds)
+        )
+
+    @cached_property
+    def server_demands(self) -> tuple[tuple[int, ...], ...]:
+        """How much each server has of ``demands``, ``[D][S]``; ``UNLIMITED`` where no limit is."""
+        return tuple(
+            tuple(
+                getattr(kind, name) or UNLIMITED
+                for kind in self.kinds
+                for _ in range(kind.num_servers)
+            )
+            for name in self.demands
+        )
+
+    @cached_property
     def server_gpus(self) -> tuple[int, ...]:
         """GPUs of each server, ``[S]``."""
         if not self.kinds:
@@ -129,6 +149,8 @@ def available(cluster: Cluster, gpus: Array) -> Array:
 
 def counts_alone(cluster: Cluster, locality: Locality) -> bool:
     """Whether the number of free GPUs alone says who fits."""
+    if cluster.demands:
+        return False
     if cluster.kinds:
         return locality == "any"
     return locality == "any" or 1 in (cluster.num_servers, cluster.gpus_per_server)
@@ -175,18 +197,32 @@ def rooms_for(cluster: Cluster, locality: Locality, free: Array) -> Array:
     return largest_fit(cluster, locality, free)
 
 
+def usable(free: Array, spare: Array | None, demand: Array | None) -> Array:
+    """Free GPUs of each server that a job could use, int32 ``[S]``.
+
+    Args:
+      free: int32 ``[S]``.
+      spare: int32 ``[D, S]``, what servers have left of the cluster's ``demands``; None: no limits.
+      demand: int32 ``[D]``, what the job needs of each for a GPU.
+    """
+    if spare is None or demand is None:
+        return free
+    each = jnp.where(demand[:, None] > 0, spare // jnp.maximum(demand[:, None], 1), UNLIMITED)
+    return jnp.minimum(free, jnp.min(each, axis=0))
+
+
 def fits(rooms: Array, num_gpus: Array, ranks: Array | None) -> Array:
     """Whether jobs of so many GPUs could start now, bool ``[...]``.
 
     Args:
-      rooms: from ``rooms_for``.
+      rooms: from ``rooms_for``, the same for all jobs or of each.
       num_gpus: int32 ``[...]``.
       ranks: int32 ``[..., K]``, the place of each kind in the jobs' order of kinds, from ``K`` on
         where they cannot run; None where GPUs have no types.
     """
     if ranks is None:
         return num_gpus <= rooms
-    return jnp.any((num_gpus[..., None] <= rooms) & (ranks < rooms.shape[0]), axis=-1)
+    return jnp.any((num_gpus[..., None] <= rooms) & (ranks < rooms.shape[-1]), axis=-1)
 
 
 def kind_for(
@@ -206,7 +242,7 @@ def kind_for(
 
 def kinds_for(rooms: Array, num_gpus: Array, ranks: Array) -> Array:
     """``kind_for`` of jobs, int32 ``[...]``; arguments as those of ``fits``."""
-    return jnp.argmin(jnp.where(num_gpus[..., None] <= rooms, ranks, rooms.shape[0]), axis=-1)
+    return jnp.argmin(jnp.where(num_gpus[..., None] <= rooms, ranks, rooms.shape[-1]), axis=-1)
 
 
 def size_of(cluster: Cluster, kind: Array | None) -> Array | int:

@@ -26,6 +26,7 @@ from jaxsched.trace_replay.cluster import (
     place,
     rooms_for,
     take_gpus,
+    usable,
 )
 from jaxsched.trace_replay.gpu_types import run_time_at, work_within
 from jaxsched.trace_replay.line import Line
@@ -91,6 +92,7 @@ class State(NamedTuple):
     overflow: Array  # bool scalar, a job would end beyond int32
     committed: Committed | None  # in mode commit
     failing: fl.Failing | None = None  # where servers are away at times
+    use: Array | None = None  # int32 [D, M, S], what the GPU's last job needs of the demands
 
 
 def opened(rules: Rules, jobs: Jobs) -> State:
@@ -116,6 +118,7 @@ def opened(rules: Rules, jobs: Jobs) -> State:
         failing=None
         if jobs.events is None
         else fl.nothing_failed(cluster, jobs.duration, jobs.events),
+        use=jnp.zeros((len(cluster.demands), *gpus), jnp.int32) if cluster.demands else None,
     )
 
 
@@ -152,12 +155,13 @@ def step(rules: Rules, free_weight: Array, jobs: Jobs, state: State) -> State:
         lambda: jnp.int32(nobody),
     )
     starts = job < nobody
+    own_free = _usable(rules, jobs, state, job, free)
     placing = place(
-        cluster, rules.locality, free_weight, free, jobs.num_gpus[job], _ranks(jobs, job)
+        cluster, rules.locality, free_weight, own_free, jobs.num_gpus[job], _ranks(jobs, job)
     )
     taken = take_gpus(placing, is_free) & starts
     left = (jobs.duration if failing is None else failing.remaining)[job]
-    end = state.time + _seconds(rules, jobs, left, job, free)
+    end = state.time + _seconds(rules, jobs, left, job, own_free)
 
     event = jnp.min(jnp.where(has_ended, NEVER, state.free_from))
     if failing is not None and events is not None:
@@ -186,7 +190,7 @@ def step(rules: Rules, free_weight: Array, jobs: Jobs, state: State) -> State:
     outcome = Outcome(first, end, placing.num_servers, first_server(placing))
     if rules.estimated:
         believed = jobs.expected[job] if failing is None else _left(jobs, failing, job)
-        takes = _seconds(rules, jobs, believed, job, free)
+        takes = _seconds(rules, jobs, believed, job, own_free)
         until = state.time + jnp.minimum(takes, NEVER - state.time)
         expected = jnp.where(taken, until, expected)
     if rules.by_group:
@@ -203,7 +207,48 @@ def step(rules: Rules, free_weight: Array, jobs: Jobs, state: State) -> State:
         overflow=state.overflow | (starts & ((end < state.time) | (end == NEVER))),
         committed=None,
         failing=failing,
+        use=_used(jobs, state, job, taken),
     )
+
+
+def _spare(rules: Rules, state: State, busy: Array) -> Array | None:
+    """What servers have left of the demands beside GPUs that are busy, int32 ``[D, S]``."""
+    if state.use is None:
+        return None
+    used = jnp.sum(jnp.where(busy, state.use, 0), axis=1, dtype=jnp.int32)
+    return jnp.array(rules.cluster.server_demands, jnp.int32) - used
+
+
+def _now(rules: Rules, state: State) -> Array | None:
+    """``_spare`` at the time of the state."""
+    if state.committed is not None:
+        return _spare(rules, state, state.committed.held)
+    return _spare(rules, state, state.free_from > state.time)
+
+
+def _usable(rules: Rules, jobs: Jobs, state: State, job: Array, free: Array) -> Array:
+    """The free GPUs that a job could use now, int32 ``[S]``."""
+    if jobs.demand is None:
+        return free
+    return usable(free, _now(rules, state), jobs.demand[class_of(jobs, job)])
+
+
+def _used(jobs: Jobs, state: State, job: Array, taken: Array) -> Array | None:
+    """``State.use`` once a job has taken GPUs."""
+    if state.use is None or jobs.demand is None:
+        return None
+    return jnp.where(taken, jobs.demand[class_of(jobs, job)][:, None, None], state.use)
+
+
+def _rooms(rules: Rules, jobs: Jobs, free: Array, spare: Array | None) -> Array:
+    """``rooms_for`` the jobs of all classes; of each class (``[K, ...]``) where it matters."""
+
+    def room(free: Array) -> Array:
+        return rooms_for(rules.cluster, rules.locality, free)
+
+    if jobs.demand is None:
+        return room(free)
+    return jax.vmap(lambda demand: room(usable(free, spare, demand)))(jobs.demand)
 
 
 def _left(jobs: Jobs, failing: fl.Failing, job: Array) -> Array:
@@ -235,15 +280,16 @@ def _committed_step(
         lambda: _head(rules, free_weight, jobs, state, free),
         lambda: committed.job,
     )
-    room = rooms_for(cluster, rules.locality, free)
+    room = rooms_for(cluster, rules.locality, _usable(rules, jobs, state, head, free))
     fits_now = fits(room, jobs.num_gpus[head], _ranks(jobs, head))
     starts = (head < nobody) & fits_now & ~state.overflow
     job = jnp.where(starts, head, nobody)
+    own_free = _usable(rules, jobs, state, job, free)
     placing = place(
-        cluster, rules.locality, free_weight, free, jobs.num_gpus[job], _ranks(jobs, job)
+        cluster, rules.locality, free_weight, own_free, jobs.num_gpus[job], _ranks(jobs, job)
     )
     taken = take_gpus(placing, is_free) & starts
-    end = state.time + _seconds(rules, jobs, jobs.duration[job], job, free)
+    end = state.time + _seconds(rules, jobs, jobs.duration[job], job, own_free)
 
     submit = jobs.submit[state.arrived]
     next_end = jnp.min(jnp.where(committed.held, state.free_from, NEVER))
@@ -271,6 +317,7 @@ def _committed_step(
             jnp.where(taken, committed.started, committed.number),
             committed.started + starts,
         ),
+        use=_used(jobs, state, job, taken),
     )
 
 
@@ -304,10 +351,10 @@ def _seconds(rules: Rules, jobs: Jobs, work: Array, job: Array, free: Array) -> 
     return run_time_at(work, jobs.typed.speed[own, kind])
 
 
-def _kinds(rules: Rules, jobs: Jobs, free: Array) -> Array:
+def _kinds(rules: Rules, jobs: Jobs, state: State, free: Array) -> Array:
     """The kind that jobs of each class would get now, int32 ``[K]``; junk where they do not fit."""
     assert jobs.typed is not None
-    room = rooms_for(rules.cluster, rules.locality, free)
+    room = _rooms(rules, jobs, free, _now(rules, state))
     return kinds_for(room, jobs.class_gpus, jobs.typed.rank)
 
 
@@ -317,7 +364,7 @@ def next_job(rules: Rules, free_weight: Array, jobs: Jobs, state: State, free: A
     if isinstance(state.waiting, Line):
         return _next_in_line(rules, jobs, state, state.waiting, jnp.sum(free))
     ranks = None if jobs.typed is None else jobs.typed.rank
-    room = rooms_for(cluster, rules.locality, free)
+    room = _rooms(rules, jobs, free, _now(rules, state))
     can_start = fits(room, jobs.class_gpus, ranks)
     if rules.isolated:
         left = jobs.quota - _held(rules, state)
@@ -328,23 +375,29 @@ def next_job(rules: Rules, free_weight: Array, jobs: Jobs, state: State, free: A
         return _first(rules, free_weight, jobs, state, free, jnp.where(can_start, ANY, -1))
     head = _head(rules, free_weight, jobs, state, free)
     own = _ranks(jobs, head)
-    head_fits = fits(room, jobs.num_gpus[head], own)
+    head_room = room if jobs.demand is None else room[class_of(jobs, head)]
+    head_fits = fits(head_room, jobs.num_gpus[head], own)
     if rules.mode == "block":
         return jnp.where(head_fits, head, nobody)
 
     def backfilled() -> Array:
         needed = jobs.num_gpus[head]
-        promised, then_free = reservation(rules, state, needed, own)
+        promised, then = reservation(rules, jobs, state, head, own)
+        spare, heads = _now(rules, state), _demand(jobs, head)
 
-        def leaves_room(num_gpus: Array, ranks: Array | None) -> Array:
-            taken = place(cluster, rules.locality, free_weight, free, num_gpus, ranks).counts(free)
-            return fits(rooms_for(cluster, rules.locality, then_free - taken), needed, own)
+        def leaves_room(num_gpus: Array, ranks: Array | None, demand: Array | None) -> Array:
+            own_free = usable(free, spare, demand)
+            placing = place(cluster, rules.locality, free_weight, own_free, num_gpus, ranks)
+            left = then.without(placing.counts(own_free), demand)
+            room = rooms_for(cluster, rules.locality, usable(left.free, left.spare, heads))
+            return fits(room, needed, own)
 
         gpus, soon = jnp.minimum(jobs.class_gpus, cluster.num_gpus), promised - state.time
         if jobs.typed is not None:
-            speed = jnp.take_along_axis(jobs.typed.speed, _kinds(rules, jobs, free)[:, None], 1)
+            kinds = _kinds(rules, jobs, state, free)[:, None]
+            speed = jnp.take_along_axis(jobs.typed.speed, kinds, 1)
             soon = work_within(soon, speed[:, 0], ANY)
-        short = jnp.where(jax.vmap(leaves_room)(gpus, ranks), ANY, soon)
+        short = jnp.where(jax.vmap(leaves_room)(gpus, ranks, jobs.demand), ANY, soon)
         return _first(rules, free_weight, jobs, state, free, jnp.where(can_start, short, -1))
 
     return jax.lax.cond(head_fits, lambda: head, backfilled)
@@ -372,37 +425,65 @@ def _next_in_line(rules: Rules, jobs: Jobs, state: State, line: Line, room: Arra
 
     def backfilled() -> Array:
         needed = jobs.num_gpus[head]
-        promised, then_free = reservation(rules, state, needed, None)
-        spare = jnp.sum(then_free) - needed
+        promised, then = reservation(rules, jobs, state, head, None)
+        spare = jnp.sum(then.free) - needed
         short = promised - state.time
         return job_of(ln.first_beside(line, jobs.gpus_at, room, spare, short))
 
     return jax.lax.cond(head_fits, lambda: head, backfilled)
 
 
+class Open(NamedTuple):
+    """What is free of servers at some time.
+
+    Attributes:
+      free: GPUs, int32 ``[S]``.
+      spare: of the demands, int32 ``[D, S]``; None where there are none.
+    """
+
+    free: Array
+    spare: Array | None
+
+    def without(self, taken: Array, demand: Array | None) -> "Open":
+        """Less so many GPUs of each server (``[S]``), with what they need each (``[D]``)."""
+        spare = self.spare
+        if spare is not None and demand is not None:
+            spare = spare - demand[:, None] * taken
+        return Open(self.free - taken, spare)
+
+
+def _demand(jobs: Jobs, job: Array) -> Array | None:
+    """What a job needs for a GPU, int32 ``[D]``."""
+    return None if jobs.demand is None else jobs.demand[class_of(jobs, job)]
+
+
 def reservation(
-    rules: Rules, state: State, num_gpus: Array, ranks: Array | None
-) -> tuple[Array, Array]:
-    """When a job of that many GPUs and order of kinds will fit if nobody else starts.
+    rules: Rules, jobs: Jobs, state: State, job: Array, ranks: Array | None
+) -> tuple[Array, Open]:
+    """When a job with this order of kinds will fit if nobody else starts.
 
     A job that has outrun its estimate is expected to end in the next second.
 
     Returns:
-      When, int32 scalar (s), and the free GPUs of each server at that time, int32 ``[S]``.
+      When, int32 scalar (s), and what is free then.
     """
+    num_gpus, demand = jobs.num_gpus[job], _demand(jobs, job)
     until = state.free_from
     if rules.estimated:
         until = jnp.where(until > state.time, jnp.maximum(state.expected, state.time + 1), until)
+    ends = until
     if state.failing is not None:
         until = jnp.maximum(until, state.failing.away_until)
 
-    def free_at(time: Array) -> Array:
-        return jnp.sum(available(rules.cluster, until <= time), axis=0, dtype=jnp.int32)
+    def open_at(time: Array) -> Open:
+        free = jnp.sum(available(rules.cluster, until <= time), axis=0, dtype=jnp.int32)
+        return Open(free, _spare(rules, state, ends > time))
 
     def halve(bounds: tuple[Array, Array]) -> tuple[Array, Array]:
         too_early, enough = bounds
         middle = too_early + (enough - too_early) // 2
-        room = rooms_for(rules.cluster, rules.locality, free_at(middle))
+        then = open_at(middle)
+        room = rooms_for(rules.cluster, rules.locality, usable(then.free, then.spare, demand))
         holds = fits(room, num_gpus, ranks)
         return jnp.where(holds, too_early, middle), jnp.where(holds, middle, enough)
 
@@ -411,11 +492,11 @@ def reservation(
         if rules.cluster.kinds:
             until = jnp.where(available(rules.cluster, until <= latest), until, NEVER)
         promised = _kth(until.reshape(-1), num_gpus, state.time - 1, latest)
-        return promised, free_at(promised)
+        return promised, open_at(promised)
     _, promised = jax.lax.while_loop(
         lambda bounds: bounds[1] - bounds[0] > 1, halve, (state.time - 1, latest)
     )
-    return promised, free_at(promised)
+    return promised, open_at(promised)
 
 
 def _kth(values: Array, k: Array, below: Array, most: Array) -> Array:
@@ -447,9 +528,9 @@ def _first(
     if rules.ranking in GROUPS_FIRST:
         key = GROUPS_FIRST[rules.ranking](rules, jobs, state)[jobs.class_group]
     elif rules.ranking == "tetris":
-        key = jobs.key[job] - alignment(rules, free_weight, jobs, free)
+        key = jobs.key[job] - alignment(rules, free_weight, jobs, state, free)
     elif rules.ranking == "slowdown" and jobs.typed is not None:
-        kinds = _kinds(rules, jobs, free)[:, None]
+        kinds = _kinds(rules, jobs, state, free)[:, None]
         key = jnp.take_along_axis(jobs.typed.slowdown, kinds, 1)[:, 0]
     else:
         key = jobs.key[job]
@@ -498,20 +579,23 @@ def _held(rules: Rules, state: State) -> Array:
     return jnp.sum(group[None, :] == numbers[:, None], axis=1, dtype=jnp.int32)
 
 
-def alignment(rules: Rules, free_weight: Array, jobs: Jobs, free: Array) -> Array:
+def alignment(rules: Rules, free_weight: Array, jobs: Jobs, state: State, free: Array) -> Array:
     """Tetris' alignment of each class with its servers, int32 ``[K]``, in shares of the mean.
 
     Junk for classes that do not fit.
     """
     most = rules.cluster.num_servers * rules.cluster.gpus_per_server
 
-    def of_class(num_gpus: Array, ranks: Array | None) -> Array:
-        placing = place(rules.cluster, rules.locality, free_weight, free, num_gpus, ranks)
-        return jnp.sum(placing.counts(free) * free)
+    spare = _now(rules, state)
+
+    def of_class(num_gpus: Array, ranks: Array | None, demand: Array | None) -> Array:
+        own_free = usable(free, spare, demand)
+        placing = place(rules.cluster, rules.locality, free_weight, own_free, num_gpus, ranks)
+        return jnp.sum(placing.counts(own_free) * free)
 
     gpus = jnp.minimum(jobs.class_gpus, most)
     ranks = None if jobs.typed is None else jobs.typed.rank
-    return 1000 * jax.vmap(of_class)(gpus, ranks) // jobs.align_unit
+    return 1000 * jax.vmap(of_class)(gpus, ranks, jobs.demand) // jobs.align_unit
 
 
 GROUPS_FIRST: dict[Ranking, Callable[[Rules, Jobs, State], Array]] = {
