@@ -20,6 +20,7 @@ from jaxsched.jobs import JobTable
 from jaxsched.jobs.servers import Kind
 from jaxsched.leaderboard.sources import Drawn, Log, of_trace, read
 from jaxsched.trace_replay import Cluster
+from jaxsched.trace_replay.demands import capped
 from jaxsched.trace_replay.gpu_types import check_types
 from jaxsched.trace_replay.outages import Outages, outages_of
 from jaxsched.trace_replay.speeds import read_speeds, with_speeds
@@ -324,12 +325,14 @@ def _on_cluster(workload: Workload, jobs: Sequence[Drawn]) -> list[Prepared]:
 def _capped(draw: Drawn, cluster: Cluster) -> Drawn:
     """A draw whose jobs fit into the cluster."""
     gpus, most = draw.table["num_gpus"], cluster.largest_job("strict")
-    count = int(np.sum(gpus > most))
-    if not count:
-        return draw
-    table = draw.table.with_columns(num_gpus=np.minimum(gpus, most))
-    note = f"{count} jobs capped at {most} GPUs"
-    return draw._replace(table=table, notes=(*draw.notes, note))
+    table, notes = draw.table, list(draw.notes)
+    if count := int(np.sum(gpus > most)):
+        table = table.with_columns(num_gpus=np.minimum(gpus, most))
+        notes.append(f"{count} jobs capped at {most} GPUs")
+    table, count = capped(table, cluster)
+    if count:
+        notes.append(f"{count} jobs capped at the {' and '.join(cluster.demands)} of servers")
+    return draw._replace(table=table, notes=tuple(notes))
 
 
 def _with_speeds(workload: Workload, draw: Drawn, cluster: Cluster) -> Drawn:

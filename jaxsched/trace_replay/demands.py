@@ -12,6 +12,7 @@ import numpy as np
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import Column, Integers, JobTable
 from jaxsched.trace_replay.cluster import UNLIMITED, Cluster
+from jaxsched.trace_replay.policies import Locality
 
 MOST = 2**24
 DEMANDS = {
@@ -29,14 +30,18 @@ def per_gpu(table: JobTable, cluster: Cluster) -> Integers:
     return -(-totals // table["num_gpus"][:, None])
 
 
-def check_demands(table: JobTable, cluster: Cluster) -> None:
+def check_demands(table: JobTable, cluster: Cluster, locality: Locality) -> None:
     """Refuse jobs that no servers of one kind could ever hold.
 
     Raises:
-      JaxschedError: one line with the job and its needs.
+      JaxschedError: GPUs of a job may be anywhere, a column is missing, or one line with the job
+        and its needs.
     """
     if not cluster.demands:
         return
+    if locality == "any":
+        raise JaxschedError("rigid: limits of CPUs and memory with locality any; accepted: strict")
+    _check_columns(table, cluster)
     stuck = np.flatnonzero(~np.any(_can_hold(table, cluster), axis=1))
     if stuck.size:
         job = int(stuck[0])
@@ -56,12 +61,7 @@ def capped(table: JobTable, cluster: Cluster) -> tuple[JobTable, int]:
     """
     if not cluster.demands:
         return table, 0
-    missing = [name for name in cluster.demands if name not in table.columns]
-    if missing:
-        raise JaxschedError(
-            f"table '{table.name}' has no column '{missing[0]}', of which servers have a limit; "
-            f"accepted: a table with {', '.join(cluster.demands)}, or servers without"
-        )
+    _check_columns(table, cluster)
     stuck = ~np.any(_can_hold(table, cluster), axis=1)
     if not stuck.any():
         return table, 0
@@ -74,6 +74,15 @@ def capped(table: JobTable, cluster: Cluster) -> tuple[JobTable, int]:
         most = each // np.minimum(gpus, size) * gpus
         columns[name] = np.where(stuck, np.minimum(table[name], most), table[name])
     return table.with_columns(**columns), int(stuck.sum())
+
+
+def _check_columns(table: JobTable, cluster: Cluster) -> None:
+    missing = [name for name in cluster.demands if name not in table.columns]
+    if missing:
+        raise JaxschedError(
+            f"table '{table.name}' has no column '{missing[0]}', of which servers have a limit; "
+            f"accepted: a table with {', '.join(cluster.demands)}, or servers without"
+        )
 
 
 def _can_hold(table: JobTable, cluster: Cluster) -> np.ndarray:

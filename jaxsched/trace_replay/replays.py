@@ -160,7 +160,8 @@ def _rules(cluster: Cluster, policy: Policy, shape: Shape) -> Any:
             what = "GPUs of different types" if cluster.gpu_types else "limits of CPUs and memory"
             why = "suspends jobs" if policy.preemptive else "learns from the jobs before"
             raise JaxschedError(
-                f"rigid: order {policy.order} {why}, which {what} are not made for; accepted: an order that does not"
+                f"rigid: order {policy.order} {why}, which {what} are not made for; accepted: an "
+                "order that does not"
             )
         scorer: Any = policy.order if policy.learns else ""
         return accounts.Rules(

@@ -147,7 +147,7 @@ def as_table(
     if speeds is not None:
         table = with_speeds(table, speeds, cluster.gpu_types)
     check_types(table, cluster, locality)
-    check_demands(table, cluster)
+    check_demands(table, cluster, locality)
     return table
 
 
