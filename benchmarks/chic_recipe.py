@@ -14,20 +14,18 @@ sequences: it says what to change, not how good it is.
 import argparse
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
 
-from benchmarks.scripts import exit_status
+from benchmarks.readings import Draw, begin
+from benchmarks.scripts import chosen, exit_status
 from jaxsched.errors import JaxschedError
-from jaxsched.systems import functions, presets, registry
-from jaxsched.systems.parts import TrainingSetup
-from jaxsched.systems.recipe import Recipe
-from jaxsched.systems.stages import stages_of
+from jaxsched.systems import functions, registry
 
 INERT = ("env.void_outside=inert", "loop.rollout_length=6144")
 TEN, COMMON = ("learner.inner_steps=10",), ("episodes.shared=true",)
@@ -57,7 +55,7 @@ VARIANTS: dict[str, tuple[str, ...]] = {
 EVALUATIONS = 10
 COLOURS = 5
 TERMS = ("time", "empty rows", "first units")
-VALIDATION_SEED, NUM_VALIDATION = 1, 30
+TRAIN, VALIDATION = Draw("chic-1.80", 0, 1000), Draw("chic-1.80", 1, 30)
 
 
 def main() -> None:
@@ -73,7 +71,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.updates < EVALUATIONS or options.seeds < 1:
         raise JaxschedError(f"--updates must be at least {EVALUATIONS}, --seeds at least 1")
-    names = names_in("--variants", options.variants, VARIANTS)
+    names = chosen(options.variants, VARIANTS, "--variants", sign=";")
     found = {}
     for name in names:
         found[name] = variant(VARIANTS[name], options.updates, options.seeds)
@@ -84,55 +82,13 @@ def main() -> None:
         draw(options.picture, found)
 
 
-def names_in(option: str, typed: str, known: Mapping[str, Any]) -> list[str]:
-    """The names between semicolons.
-
-    Raises:
-      JaxschedError: one is not known.
-    """
-    names = typed.split(";")
-    for name in names:
-        if name not in known:
-            raise JaxschedError(f"{option}: {name!r}; accepted: {'; '.join(known)}")
-    return names
-
-
-class Begun(NamedTuple):
-    """A training of the preset ``paper`` on ``chic-1.80`` that may begin; seeds side by side."""
-
-    recipe: Recipe
-    setup: TrainingSetup
-    carry: Any
-
-
-def begin(changes: Sequence[str], updates: int, seeds: int) -> Begun:
-    """Set a training up.
-
-    Args:
-      changes: of the recipe, ``path=value`` each.
-      updates: of the training.
-      seeds: how many.
-    """
-    from jaxsched import traces
-    from jaxsched.core import training
-    from jaxsched.runs.overrides import override
-
-    system = registry.get("chic")
-    recipe = override(presets.preset(system, "paper"), [f"loop.num_updates={updates}", *changes])
-    (setup,) = stages_of(system, recipe, traces.get("chic-1.80", num_traces=1000))
-    keys = jax.random.split(jax.random.key(0), seeds)
-    carry = training.init(setup.env, setup.learner, setup.loop, keys, setup.params_at(0.0))
-    return Begun(recipe, setup, carry)
-
-
 def variant(changes: Sequence[str], updates: int, seeds: int) -> dict[str, Any]:
     """Curves of one variant: lists by evaluation of lists by seed."""
-    from jaxsched import traces
     from jaxsched.core import training
 
     system = registry.get("chic")
-    recipe, setup, carry = begin(changes, updates, seeds)
-    validation = traces.get("chic-1.80", seed=VALIDATION_SEED, num_traces=NUM_VALIDATION)
+    recipe, setup, carry = begin("chic", "paper", TRAIN, changes, updates, seeds)
+    validation = VALIDATION.tables()
     params = recipe.env.params(validation, **recipe.stages[-1].params)
     rule = functions.heuristic(system, "optimus", setup.play_env, len(validation[0]), {})
     optimus = functions.play(system, rule.env, rule.policy, rule.env.params(validation)).metrics

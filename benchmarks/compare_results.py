@@ -26,7 +26,9 @@ RATES = ("steps_per_s", "env_steps_per_s", "gradient_steps_per_s")
 TIMES = {"time_to_score_s": 1.0}
 PROCESSOR = {"cpu_ns_per_step": 1e9, "cpu_us_per_step": 1e6, "cpu_ms_per_update": 1e3}
 """Times by the clock and of the processor, and how many of their unit a second has."""
-NAMING = ("score", "figure", "batch", "devices", "size")
+NAMING = ("score", "figure", "batch", "devices", "lowering", "size")
+USUAL = {"devices": 1, "lowering": "vmap"}
+"""What need not be said; earlier files did not."""
 
 
 class Change(NamedTuple):
@@ -118,7 +120,8 @@ def rates_of(result: dict[str, Any], cpu: bool) -> dict[str, float]:
         records += [([curve["system"], curve["axis"]], row) for row in curve["rows"]]
     found: dict[str, float] = {}
     for words, row in records:
-        named = [f"{key} {_in_words(row[key])}" for key in NAMING if key in row]
+        given = {key: row[key] for key in NAMING if key in row and row[key] != USUAL.get(key)}
+        named = [f"{key} {_in_words(value)}" for key, value in given.items()]
         label = " ".join([*about, *words, *named])
         values = {} if cpu else _medians(row, RATES) | _per_second(_medians(row, TIMES), TIMES)
         values = values or _per_second(row, PROCESSOR)
@@ -133,7 +136,10 @@ def _estimates(rows: Iterable[dict[str, Any]]) -> Iterator[tuple[str, float]]:
         if row["program"] == "training":
             yield f"{row['system']} training {row['preset']}, env_steps_per_s", rate
         else:
-            words = f"figure {row['program']} batch {row['batch']}"
+            # Files of before there were lanes say neither.
+            words = f"figure {row.get('figure', row['program'])} batch {row['batch']}"
+            if (lowering := row.get("lowering", USUAL["lowering"])) != USUAL["lowering"]:
+                words += f" lowering {lowering}"
             yield f"{row['system']} throughput {words}, steps_per_s", rate
 
 

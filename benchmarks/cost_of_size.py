@@ -85,6 +85,7 @@ AXES: dict[str, dict[str, Axis]] = {
         "window": _window("max_active"),
         "table": TABLE,
     },
+    "cluster": {"cluster": _servers(_num_servers), "window": _window("window"), "table": TABLE},
 }
 """The sizes of each system. Chic has no servers."""
 

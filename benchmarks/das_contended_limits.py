@@ -79,7 +79,7 @@ def played(tables: Any) -> dict[str, dict[str, float]]:
 
 def errors(tables: Any) -> dict[str, float]:
     """Root mean square errors of estimates of log2 run times, every earlier job having ended."""
-    from jaxsched.envs.das.jobs.traces import GROUP_SIGMA, JOB_SIGMA, USER_SIGMA
+    from jaxsched.envs.das.jobs import GROUP_SIGMA, JOB_SIGMA, USER_SIGMA
     from jaxsched.envs.das.rules.observation import PRIOR_LOG2
 
     seen: list[float] = []

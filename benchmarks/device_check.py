@@ -4,7 +4,9 @@
 
 Plays a few environments by chance, the program being written for the default device and run there,
 and again written for a processor and run on the first CPU. Whole numbers (states, actions, ends)
-must be equal; of reals the largest relative difference is told. Exit status 2 if they differ.
+must be equal; of reals the largest relative difference is told. On a GPU also the states after the
+timed loop, over lanes and as one kernel there, by ``vmap`` on the processor. Exit status 2 if they
+differ.
 """
 
 import argparse
@@ -14,8 +16,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.kernels import BATCHES, chosen
-from benchmarks.scripts import exit_status
+from benchmarks.kernels import AS_KERNEL, BATCHES, BY_VMAP, ONLY
+from benchmarks.scripts import chosen, exit_status
 from jaxsched.errors import JaxschedError
 from jaxsched.systems import functions
 
@@ -33,8 +35,9 @@ def main() -> None:
     options = parser.parse_args()
     rows = []
     for system in chosen(options.systems, BATCHES, "--systems"):
-        rows.append(row_of(system, options.steps))
-        print(", ".join(f"{name} {value}" for name, value in rows[-1].items()), flush=True)
+        for lowering in lowerings(system):
+            rows.append(row_of(system, options.steps, lowering=lowering))
+            print(", ".join(f"{name} {value}" for name, value in rows[-1].items()), flush=True)
     if options.json is not None:
         from jaxsched.provenance import surroundings
 
@@ -45,13 +48,29 @@ def main() -> None:
         raise JaxschedError(f"this device and a CPU differ in whole numbers: {', '.join(wrong)}")
 
 
-def row_of(system: str, steps: int, batch: int = BATCH) -> dict[str, Any]:
+def lowerings(system: str) -> list[str | None]:
+    """Ways to write a system's steps that are compared here; None: step by step, by ``vmap``."""
+    import jax
+
+    from jaxsched.ops import target
+
+    if jax.default_backend() == target.CPU:  # compiling lanes takes a processor minutes
+        return [None]
+    found: list[str | None] = [None]
+    found += [target.LANES] if system in ONLY[BY_VMAP] else []
+    return found + ([target.KERNEL] if system in ONLY[AS_KERNEL] else [])
+
+
+def row_of(
+    system: str, steps: int, batch: int = BATCH, lowering: str | None = None
+) -> dict[str, Any]:
     """The comparison of one system.
 
     Args:
       system: its name.
       steps: of each environment.
       batch: environments.
+      lowering: of ``lowerings``.
     """
     import jax
     import numpy as np
@@ -61,7 +80,12 @@ def row_of(system: str, steps: int, batch: int = BATCH) -> dict[str, Any]:
     def timed(device: Any, kind: str) -> tuple[Any, float]:
         began = time.monotonic()
         with jax.default_device(device), target.tracing_for(kind):
-            found = jax.device_get(_played(system, steps, batch))
+            if lowering is None:
+                found = jax.device_get(_played(system, steps, batch))
+            else:
+                here = target.VMAP if kind == target.CPU else lowering
+                with target.lowered_by(here):
+                    found = jax.device_get(_looped(system, steps, batch))
         return found, time.monotonic() - began
 
     device = jax.devices()[0]
@@ -78,6 +102,7 @@ def row_of(system: str, steps: int, batch: int = BATCH) -> dict[str, Any]:
             differing += int(np.sum(one != other))
     return {
         "system": system,
+        "lowering": lowering or target.VMAP,
         "device": device.device_kind,
         "environments": batch,
         "steps": steps,
@@ -93,21 +118,15 @@ def _played(system: str, steps: int, batch: int) -> Any:
     import jax
     import jax.numpy as jnp
 
-    from jaxsched import traces
     from jaxsched.bench.loops import at_random, start_many
     from jaxsched.core.environment import step_and_reset
-    from jaxsched.systems import registry
 
-    described = registry.get(system)
-    env = functions.environment(described)
-    params = env.params(
-        described.jobs.adapted(traces.get(functions.traces(described).train, num_jobs=20))
-    )
+    env, params = _subject(system)
     act = at_random(env.action_spec(params)).act
 
     def step(current: Any, draw: Any) -> tuple[Any, Any]:
         mask = jax.vmap(lambda state: env.observe(state, params))(current.state)[1]
-        action, _ = act(draw, None, mask, ())
+        action = jax.vmap(lambda word, mask: act(word, None, mask, ())[0])(draw, mask)
         keys = jax.random.split(jax.random.key(0), batch)
 
         def one(key: Any, current: Any, action: Any) -> Any:
@@ -119,6 +138,29 @@ def _played(system: str, steps: int, batch: int) -> Any:
     draws = jax.random.bits(jax.random.key(2), (steps, batch), jnp.uint32)
     current = start_many(env, params, batch)
     return jax.jit(lambda current: jax.lax.scan(step, current, draws)[1])(current)
+
+
+def _looped(system: str, steps: int, batch: int) -> Any:
+    """What the timed loop carries after steps by chance, and what it adds up."""
+    import jax
+
+    from jaxsched.bench.loops import at_random, environment_loop, start_many
+
+    env, params = _subject(system)
+    chooser = at_random(env.action_spec(params))
+    loop = environment_loop(env, params, chooser, batch=batch, num_steps=steps)
+    return jax.jit(loop)(jax.random.key(2), start_many(env, params, batch))
+
+
+def _subject(system: str) -> tuple[Any, Any]:
+    """Environment and parameters of a system's short training tables."""
+    from jaxsched import traces
+    from jaxsched.systems import registry
+
+    described = registry.get(system)
+    env = functions.environment(described)
+    tables = traces.get(functions.traces(described).train, num_jobs=20)
+    return env, env.params(described.jobs.adapted(tables))
 
 
 if __name__ == "__main__":

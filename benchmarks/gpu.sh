@@ -13,7 +13,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 budget=${BUDGET_S:-480}
 python=${PYTHON:-python3}
 sizes=${SIZES:-full}
-systems=${SYSTEMS:-sched2 dl2 chic das mlfs}
+systems=${SYSTEMS:-sched2 dl2 chic das mlfs cluster}
 folder=${1:-benchmarks/results/gpu_$(date -u +%Y-%m-%d)}
 mkdir -p "$folder"
 summary=$folder/summary.txt
@@ -45,6 +45,7 @@ row() {
 
 if [ "$sizes" = tiny ]; then
   throughput=(--batch 4 --repeats 1 --budget 40 --figure environment)
+  lowered=()
   training=(--repeats 1 --updates 1 --warm-up 0)
   large=(--set loop.num_envs=32)
   cost=(--quick --sizes 8)
@@ -52,6 +53,7 @@ if [ "$sizes" = tiny ]; then
   checked=5
 else
   throughput=(--repeats 3 --budget 60)
+  lowered=(--figure environment --batch 65536 --batch 262144)
   training=(--repeats 3 --updates 5 --warm-up 10)
   large=()
   cost=(--axes cluster --sizes 137,550)
@@ -75,12 +77,25 @@ throughput() {
   done
 }
 
-# Rows of training of a preset; DAS, whose actions are no single choice, has neither.
+# The same environments as every GPU ran them before, and Chic's steps as one kernel.
+lowerings() {
+  local system
+  for system in $systems; do
+    case $system in
+      sched2 | dl2 | chic) row "${system}_throughput_vmap" "$least" 60 jaxsched bench throughput \
+        --system "$system" "${throughput[@]}" "${lowered[@]}" --lowering vmap ;;
+    esac
+    [ "$system" = chic ] && row chic_throughput_kernel "$least" 60 jaxsched bench throughput \
+      --system chic "${throughput[@]}" "${lowered[@]}" --lowering kernel
+  done
+}
+
+# Rows of training of a preset; DAS, whose actions are no single choice, has no plain ones.
 training() {
   local suffix=$1 preset=$2
   shift 2
   for system in $systems; do
-    [ "$system" = das ] && continue
+    [ "$system" = das ] && [ "$preset" = plain-ppo ] && continue
     row "${system}_$suffix" "$least" 60 jaxsched bench training --system "$system" \
       --preset "$preset" "${training[@]}" "$@"
   done
@@ -89,11 +104,8 @@ training() {
 # First of all: does this device compute what a processor does? What was measured last comes last.
 row device_check "$least" 120 benchmarks.device_check --systems "${systems// /,}" --steps "$checked"
 throughput
+lowerings
 training gpu_training gpu-ppo "${large[@]}"
-if [ "$sizes" = full ] && [[ " $systems " = *" das "* ]]; then
-  row das_gpu_training "$least" 60 jaxsched bench training --system das --preset contended-mappo \
-    --set mappo.loop.num_envs=2048 --set mappo.env.events_per_step=1 "${training[@]}"
-fi
 if [ "$sizes" = full ] && [[ " $systems " = *" sched2 "* ]]; then
   for preset in search gpu-ppo; do
     row "sched2_time_to_score_$preset" "$least" 90 jaxsched bench training --system sched2 \

@@ -13,11 +13,13 @@ inner loop are worth a look: each round makes them.
 
 ``--target h100`` compiles for an H100 that need not be there (``benchmarks/absent_gpu.py``), also
 the same loop with the paper's network (``policy``) and an update of the recipe ``gpu-ppo``
-(``training``). A loop whose bound only the device knows (``open_loops``) asks the host in each
-round. ``estimate_us`` is what the kernels would take at 2 us each, their bytes at the full speed of
-the memory, every open loop taking one round: no measurement. ``compile_s`` is processor time. With
-``--check`` it is an error if kernels, open loops or this time have grown by more than a tenth over
-a file's. ``--table`` prints a file in Markdown, beside what was measured at the same sizes.
+(``training``); loops written over lanes also by ``vmap`` (``environment-vmap``), and Chic's
+with all steps as one kernel (``environment-kernel``). A loop whose bound only the device knows
+(``open_loops``) asks the host in each round. ``estimate_us`` is what the kernels would take at 2 us
+each, their bytes at the full speed of the memory, every open loop taking one round: no measurement.
+``compile_s`` is processor time. With ``--check`` it is an error if kernels, open loops or this time
+have grown by more than a tenth over a file's. ``--table`` prints a file in Markdown, beside what
+was measured at the same sizes.
 """
 
 import argparse
@@ -25,28 +27,54 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks import absent_gpu
-from benchmarks.scripts import exit_status, read_json, table
+from benchmarks.scripts import chosen, exit_status, read_json, table
 from jaxsched.errors import JaxschedError
+from jaxsched.ops import target
 from jaxsched.systems import functions, presets
 
-BATCHES = {"sched2": 4096, "dl2": 2048, "chic": 16_384, "das": 1024, "mlfs": 256}
-"""Environments side by side with which each is fastest on two cores, or about."""
+BATCHES = {
+    "sched2": 4096,
+    "dl2": 2048,
+    "chic": 16_384,
+    "das": 1024,
+    "mlfs": 256,
+    "cluster": 4096,
+}
+"""Environments side by side with which each is fastest on two cores, or about; for ``cluster`` that
+was not measured."""
 OPTIONS: dict[str, dict[str, Any]] = {"das": {"events_per_step": 2}, "mlfs": {"slot_every": 32}}
 STEPS = 4
-H100_BATCHES = {"sched2": 65_536, "dl2": 65_536, "chic": 65_536, "das": 8192, "mlfs": 8192}
+H100_BATCHES = {
+    "sched2": 65_536,
+    "dl2": 65_536,
+    "chic": 65_536,
+    "das": 8192,
+    "mlfs": 8192,
+    "cluster": 65_536,
+}
 H100_OPTIONS = {**OPTIONS, "das": {"events_per_step": 1}}
 H100_STEPS = 8
 LAUNCH_S = 2e-6
 """Of a kernel, about."""
 ENVIRONMENT, POLICY, TRAINING = "environment", "policy", "training"
-PROGRAMS = (ENVIRONMENT, POLICY, TRAINING)
-NAMES = {ENVIRONMENT: "alone", POLICY: "with the paper's network"}
+BY_VMAP, AS_KERNEL = "environment-vmap", "environment-kernel"
+PROGRAMS = (ENVIRONMENT, BY_VMAP, AS_KERNEL, POLICY, TRAINING)
+LOWERED = {BY_VMAP: target.VMAP, AS_KERNEL: target.KERNEL}
+"""Programs whose lowering is not the device's own choice."""
+ONLY = {BY_VMAP: ("sched2", "dl2", "chic"), AS_KERNEL: ("chic",)}
+"""Systems that are written over lanes, and those of them with few enough operations."""
+NAMES = {
+    ENVIRONMENT: "alone",
+    BY_VMAP: "alone, by `vmap`",
+    AS_KERNEL: "alone, one kernel for all steps",
+    POLICY: "with the paper's network",
+}
 PRESET = "gpu-ppo"
 TENTH = 1.1
 
@@ -153,19 +181,6 @@ def main() -> None:
         print(f"nothing has grown by more than a tenth over {options.check}")
 
 
-def chosen(words: str, known: Sequence[str] | dict[str, int], option: str) -> list[str]:
-    """The words of an option.
-
-    Raises:
-      JaxschedError: one is unknown.
-    """
-    found = words.split(",")
-    for word in found:
-        if word not in known:
-            raise JaxschedError(f"{option}: {word!r}; accepted: {', '.join(known)}")
-    return found
-
-
 def show(row: dict[str, Any], step: Step, top: int, batch: int) -> None:
     """Print a row and the kernels that move most."""
     print(", ".join(f"{name} {value}" for name, value in row.items()), flush=True)
@@ -218,17 +233,27 @@ def markdown(rows: Sequence[dict[str, Any]], known: dict[tuple[str, str, int], s
 def measured(folder: Path) -> dict[tuple[str, str, int], str]:
     """Million steps/s and the date of what was measured, by system, figure and environments."""
     found = {}
-    for path in sorted(folder.glob("*_throughput_h100.json*")):
+    for path in sorted(folder.glob("*_throughput*_h100.json*")):
         result = read_json(path)
         for row in result["rows"]:
-            if "steps_per_s" in row:
+            program = measured_program(result["system"], row)
+            if "steps_per_s" in row and program is not None:
                 rate = f"{row['steps_per_s']['median'] / 1e6:.0f} ({result['date']})"
-                found[result["system"], row["figure"], row["batch"]] = rate
+                found[result["system"], program, row["batch"]] = rate
     for path in sorted(folder.glob("*_gpu_training_h100.json*")):
         result = read_json(path)
         rate = f"{result['env_steps_per_s']['median'] / 1e6:.0f} ({result['date']})"
         found[result["system"], TRAINING, result["num_envs"]] = rate
     return found
+
+
+def measured_program(system: str, row: dict[str, Any]) -> str | None:
+    """Which program a row of ``bench throughput`` is of; None: one that is not compiled here."""
+    figure, lowering = row["figure"], row.get("lowering", target.VMAP)  # once there was no other
+    if figure == ENVIRONMENT and system in ONLY[BY_VMAP]:
+        names = {target.LANES: ENVIRONMENT, **{way: name for name, way in LOWERED.items()}}
+        return names[lowering]
+    return str(figure) if lowering == target.VMAP else None
 
 
 def growth(before: Sequence[dict[str, Any]], now: Sequence[dict[str, Any]]) -> list[str]:
@@ -249,12 +274,26 @@ def growth(before: Sequence[dict[str, Any]], now: Sequence[dict[str, Any]]) -> l
     return found
 
 
-def loop_of(system: str, batch: int, steps: int, options: dict[str, Any], policy: bool) -> Any:
-    """The timed loop of a system, and the function that makes what it carries at first."""
+class Timed(NamedTuple):
+    """A timed loop, the function that makes what it carries at first, and how steps are written."""
+
+    jitted: Any
+    begin: Callable[[], Any]
+    lowering: str
+
+
+def loop_of(system: str, batch: int, steps: int, options: dict[str, Any], policy: bool) -> Timed:
+    """The timed loop of a system."""
     import jax
 
     from jaxsched import traces
-    from jaxsched.bench.loops import at_random, by_policy, environment_loop, start_many
+    from jaxsched.bench.loops import (
+        at_random,
+        by_policy,
+        environment_loop,
+        lowering_of,
+        start_many,
+    )
     from jaxsched.systems import registry
 
     chosen = registry.get(system)
@@ -265,8 +304,10 @@ def loop_of(system: str, batch: int, steps: int, options: dict[str, Any], policy
         weights = functions.init_weights(chosen, env, "paper", params)
         acting = functions.network_policy(chosen, env, "paper", "policy", "greedy")
         chooser = by_policy(acting, weights, params)
-    loop = environment_loop(env, params, chooser, batch=batch, num_steps=steps)
-    return jax.jit(loop, donate_argnums=1), partial(start_many, env, params, batch)
+    lowering = lowering_of(env, params, chooser)
+    loop = environment_loop(env, params, chooser, batch=batch, num_steps=steps, lowering=lowering)
+    begin = partial(start_many, env, params, batch)
+    return Timed(jax.jit(loop, donate_argnums=1), begin, lowering)
 
 
 def compiled(system: str) -> str:
@@ -276,7 +317,7 @@ def compiled(system: str) -> str:
     prepare_cpu()
     import jax
 
-    jitted, begin = loop_of(system, BATCHES[system], STEPS, OPTIONS.get(system, {}), False)
+    jitted, begin, _ = loop_of(system, BATCHES[system], STEPS, OPTIONS.get(system, {}), False)
     program = jitted.lower(jax.random.key(0), jax.eval_shape(begin)).compile().as_text()
     assert program is not None  # as every compiler here tells
     return str(program)
@@ -286,9 +327,9 @@ def for_h100(system: str, program: str) -> tuple[dict[str, Any], Step] | None:
     """The row of a program compiled for an H100, and its step; None: there is no such program."""
     import jax
 
-    from jaxsched.ops import target
-
-    with target.tracing_for("gpu"):
+    if system not in ONLY.get(program, (system,)):
+        return None
+    with target.tracing_for("gpu"), target.lowered_by(LOWERED.get(program)):
         if program == TRAINING:
             begun = update_of(system)
             if begun is None:
@@ -296,19 +337,19 @@ def for_h100(system: str, program: str) -> tuple[dict[str, Any], Step] | None:
             jitted, given, named, _ = begun
             loop = given[2]
             batch, steps = loop.num_envs, 1
-            taken = batch * loop.rollout_length
+            taken, lowering = batch * loop.rollout_length, target.VMAP
         else:
             batch, steps = H100_BATCHES[system], H100_STEPS
             options = H100_OPTIONS.get(system, {})
-            jitted, begin = loop_of(system, batch, steps, options, program == POLICY)
+            jitted, begin, lowering = loop_of(system, batch, steps, options, program == POLICY)
             given, named = jax.eval_shape(lambda: (jax.random.key(0), begin())), {}
             taken = batch
         began = _processor_s()
         built = absent_gpu.compiled(jitted, *given, **named)
         compile_s = _processor_s() - began
     text = built.as_text()
-    step = step_of(text) if program != TRAINING else whole(text)
-    per = steps / (step.rounds or 1) if program != TRAINING else 1
+    step = whole(text) if program in (AS_KERNEL, TRAINING) else step_of(text)
+    per = 1 if program == TRAINING else steps / (step.rounds or 1)
     always = [kernel for kernel in step.kernels if not kernel.open]
     kernels = sum(kernel.rounds for kernel in always if kernel.op != "copy") / per
     copies = sum(kernel.rounds for kernel in always if kernel.op == "copy") / per
@@ -322,6 +363,8 @@ def for_h100(system: str, program: str) -> tuple[dict[str, Any], Step] | None:
         "system": system,
         "program": program,
         "preset": PRESET if program == TRAINING else None,
+        "figure": ENVIRONMENT if program in LOWERED else program,
+        "lowering": lowering,
         "batch": batch,
         "steps": taken,
         "kernels": round(kernels, 1),

@@ -3,10 +3,11 @@ r"""Any learner on any environment: plain recipes at an equal budget of environm
     python -m benchmarks.learners [--steps 512000] [--systems sched2,chic] [--presets plain-ppo]
         [--seeds 3] [--out runs/learners] [--json FILE]
 
-Trains every plain recipe (``jaxsched.systems.plain``) of the systems whose action is one choice of
-several by ``jaxsched.training``, on fresh draws, and tests it on others. What is trained already is
-kept. Prints, per system and learner, the primary metric relative to the best rule known. Learners
-differ in what they need, so this says which work out of the box, not which is best when tuned.
+Trains every plain recipe (``jaxsched.systems.learner_recipes``) of the systems whose action is one
+choice of several by ``jaxsched.training``, on fresh draws, and tests it on others. What is trained
+already is kept. Prints, per system and learner, the primary metric relative to the best rule
+known. Learners differ in what they need, so this says which work out of the box, not which is best
+when tuned.
 """
 
 import argparse
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.scripts import exit_status
+from benchmarks.scripts import chosen, exit_status
 from benchmarks.trained import Outcome, Settings, outcome_of
 from jaxsched.errors import JaxschedError
 from jaxsched.results.finishing import NEARLY_ALL
@@ -93,11 +94,8 @@ def presets_of(system: str, only: str | None = None) -> list[str]:
     names = _plain(system)
     if only is None:
         return names
-    asked = only.split(",")
     known = {name for each in ARENAS for name in _plain(each)}
-    for name in asked:
-        if name not in known:
-            raise JaxschedError(f"--presets: {name!r}; accepted: {', '.join(sorted(known))}")
+    asked = chosen(only, sorted(known), "--presets")
     return [name for name in names if name in asked]
 
 

@@ -57,7 +57,7 @@ from jaxsched.envs.mlfs.heuristics.baselines import heuristic
 from jaxsched.envs.mlfs.jobs import MAX_PARTITIONS, MAX_TASKS, SMALL_JOBS, task_tables
 from jaxsched.envs.mlfs.rules import FULL, div, dynamics
 from jaxsched.envs.mlfs.rules.priority import over_children, progress_of, slots_left, spread
-from jaxsched.envs.mlfs.rules.state import NOBODY, WAITING, Active, Tasks
+from jaxsched.envs.mlfs.rules.state import NONE, WAITING, Active, Tasks
 from jaxsched.envs.mlfs.rules.tables import CAP, Job, as_columns
 from jaxsched.errors import JaxschedError
 from jaxsched.systems import functions, registry
@@ -177,7 +177,7 @@ def priority(
     ]
     waited = waiting_term(reading, jnp.where(waits, slot - tasks.since, 0))
     if reading.normalised:
-        queue = waits & (active.job != NOBODY)[:, None]
+        queue = waits & (active.job != NONE)[:, None]
         terms = [over_largest(term, jnp.where(queue, spread(jobs, term), 0)) for term in terms]
         waited = over_largest(waited, jnp.where(queue, waited, 0))
     worth, pressing, short = terms

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import kernels
-from benchmarks.scripts import exit_status
+from benchmarks.scripts import chosen, exit_status
 from jaxsched.errors import JaxschedError
 
 STEPS = 32
@@ -44,8 +44,8 @@ def main() -> None:
     if jax.default_backend() != "gpu":
         raise JaxschedError(f"profile_device: needs a GPU; JAX has {jax.default_backend()} here")
     rows = []
-    for system in kernels.chosen(options.systems, kernels.BATCHES, "--systems"):
-        for program in kernels.chosen(options.programs, PROGRAMS, "--programs"):
+    for system in chosen(options.systems, kernels.BATCHES, "--systems"):
+        for program in chosen(options.programs, PROGRAMS, "--programs"):
             row = row_of(system, program, options.batch, options.steps)
             if row is None:
                 continue
@@ -92,8 +92,9 @@ def row_of(system: str, program: str, batch: int | None, steps: int) -> dict[str
     else:
         batch = batch or kernels.H100_BATCHES[system]
         per, taken = steps, batch * steps
-        chosen = kernels.H100_OPTIONS.get(system, {})
-        jitted, begin = kernels.loop_of(system, batch, steps, chosen, program == kernels.POLICY)
+        options = kernels.H100_OPTIONS.get(system, {})
+        policy = program == kernels.POLICY
+        jitted, begin, _ = kernels.loop_of(system, batch, steps, options, policy)
         carry = begin()
         lowered = jitted.lower(jax.random.key(0), carry)
 

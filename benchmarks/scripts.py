@@ -3,7 +3,7 @@
 import json
 import lzma
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,19 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A Markdown table."""
     lines = [list(head), ["---"] * len(head), *map(list, rows)]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def chosen(words: str, known: Collection[str], option: str, *, sign: str = ",") -> list[str]:
+    """The words of an option, between signs.
+
+    Raises:
+      JaxschedError: one is unknown.
+    """
+    found = words.split(sign)
+    for word in found:
+        if word not in known:
+            raise JaxschedError(f"{option}: {word!r}; accepted: {f'{sign} '.join(known)}")
+    return found
 
 
 def exit_status(main: Callable[[], object], *, stopped: str = "stopped") -> int:

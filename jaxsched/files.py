@@ -1,4 +1,4 @@
-"""Writing files, so that nobody ever sees half of one; reading JSON."""
+"""Writing files whole or not at all; reading JSON."""
 
 import json
 import os

@@ -11,6 +11,7 @@ declarations (:func:`accepted`).
 """
 
 import types
+from collections.abc import Collection, Mapping
 from dataclasses import fields
 from functools import cache
 from numbers import Integral, Real
@@ -142,3 +143,34 @@ def check(options: Any, label: str | None = None) -> None:
             raise JaxschedError(f"{label}{name} is {value!r:.200}; accepted: {one}")
         if one.kind is int and value is not None and type(value) is not int:
             object.__setattr__(options, name, int(value))
+
+
+def parameters(
+    label: str,
+    usual: Mapping[str, float],
+    given: Mapping[str, float],
+    may_be_zero: Collection[str],
+) -> dict[str, float]:
+    """Numbers by name, the given ones in place of the usual ones.
+
+    Args:
+      label: what messages begin with.
+      usual: all there are.
+      given: some of them.
+      may_be_zero: those that need not be above 0.
+
+    Raises:
+      JaxschedError: there is none of a name, or it is no number that is accepted.
+    """
+    unknown = sorted(set(given) - set(usual))
+    if unknown:
+        raise JaxschedError(
+            f"{label}there is no parameter {unknown[0]!r}; accepted: {', '.join(usual)}"
+        )
+    values = {**usual, **given}
+    for name, value in values.items():
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not (number and 0 <= value < float("inf") and (value or name in may_be_zero)):
+            accepted = "a number from 0 on" if name in may_be_zero else "a number above 0"
+            raise JaxschedError(f"{label}{name} is {value!r}; accepted: {accepted}")
+    return values

@@ -41,7 +41,7 @@ def main() -> None:
         for number, contest in enumerate(evidence.contests, 1):
             if contest.ranked_by:
                 pictures.by_congestion(options.out / pages.picture_name(evidence, number), contest)
-        if evidence.learned_readings:
+        if evidence.learned_readings is not None:
             drawn = options.out / pages.readings_name(evidence)
             learned_readings.draw(drawn, evidence.learned_readings)
         for number, cost in enumerate(evidence.cost, 1):

@@ -1,6 +1,6 @@
-"""Readings of Chic's text, each learnt by the paper's own method: a table and learning curves.
+"""Readings of a paper's text, each learnt by the paper's own method: tables and learning curves.
 
-Axes: ``S`` seeds, ``E`` sequences, ``V`` validations.
+Axes: ``S`` seeds, ``E`` episodes, ``V`` validations.
 """
 
 from collections.abc import Iterator
@@ -9,68 +9,87 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.chic_readings import NUM_TEST, OTHERS, OURS, READINGS, SHOWN
 from benchmarks.evidence.judge import verdict
-from benchmarks.evidence.recipes import UNTRAINED
+from benchmarks.evidence.parts import LearnedReadings
 from benchmarks.evidence.sources import Plays, plays, read
 from benchmarks.papers import figures
+from benchmarks.readings import UNTRAINED
 from benchmarks.scripts import table
 from jaxsched.pictures import COLOURS
+from jaxsched.report.summary import labelled
 from jaxsched.results.statistics import Interval
+from jaxsched.systems import functions, registry
 
-RIVALS = ("optimus", "search")
-RATE = "1.8"
-OF_CHANGES = ("masked", "unpenalised")
-"""Words of readings that change the text."""
-
-TOLD = (
-    "`--preset paper` under each reading of the text; `benchmarks/chic_readings.py` says what each "
-    "is, and had the list before any was run. The weights are those of least completion time on 30 "
-    "validation sequences, every ten updates; a seed ends after 60 updates without a gain, or at "
-    f"400. They are judged once, on {NUM_TEST} sequences at 1.8 workloads per hour that nothing "
-    "was chosen on. *update chosen* is per seed, 0 the untrained network. *masked* and "
-    "*unpenalised* are changes of the text, not readings."
-)
 NOT_RUN = "Readings that were not run, for want of time: {}."
 
 
-def sections(file: str, picture: str) -> Iterator[str]:
+def sections(given: LearnedReadings, picture: str) -> Iterator[str]:
     """All of it, under a heading."""
-    yield from ["## The paper's recipe under each reading of its text", TOLD]
-    played, told = plays(file, RATE), read(file)["readings"]
-    head = ["reading", "seeds", "JCT (s)", *(f"against `{rival}`" for rival in RIVALS)]
-    head += ["untrained, against `optimus`", "update chosen", "updates run"]
+    study, told = given.study, read(given.file)["readings"]
+    yield from ["## The paper's recipe under each reading of its text", given.told]
+    for world in study.worlds:
+        played = plays(given.file, world)
+        if words := given.worlds.get(world):
+            yield words
+        yield _table(given, played, told)
+    if missing := [name for name in study.readings if name not in told]:
+        yield NOT_RUN.format("; ".join(missing))
+    yield f"`{played.command}`; file `{given.file}`."
+    metric = functions.metric(registry.get(study.system), study.shown)
+    yield f"![{metric.label} on the validation episodes over the updates]({picture})"
+
+
+def _table(given: LearnedReadings, played: Plays, told: dict[str, Any]) -> str:
+    """Readings of one world, the best first, and the rules."""
+    study, metrics = given.study, played.metrics
+    head = ["reading", "seeds", labelled(metrics[study.shown])]
+    head += [f"against `{rival}`" for rival in given.rivals]
+    head += [labelled(metrics[metric]) for metric in given.more]
+    head += [f"untrained, against `{given.rivals[0]}`", "update chosen", "updates run"]
+    sign = played.sign(study.shown)
+    learned = [name for name in told if name in played.values]
     rows = [
         [
             name,
             str(len(told[name]["chosen"])),
-            *_cells(played, name),
-            *_training(played, told, name),
+            *_cells(given, played, name),
+            *_training(given, played, told, name),
         ]
-        for name in sorted(told, key=lambda name: float(played.of(name, SHOWN).mean()))
+        for name in sorted(learned, key=lambda name: -sign * _mean(played, name, study.shown))
     ]
-    for other in OTHERS:
-        words = f"`{other}`" + (" (our recipe, `--preset search`)" if other == OURS else "")
-        rows.append([words, "1" if other == OURS else "-", *_cells(played, other), "-", "-", "-"])
-    yield table(head, rows)
-    if missing := [name for name in READINGS if name not in told]:
-        yield NOT_RUN.format("; ".join(missing))
-    yield f"`{played.command}`; file `{file}`."
-    yield f"![validation completion time over the updates]({picture})"
+    for other in study.others:
+        words = f"`{other}`" + (" (our recipe, `--preset search`)" if other == study.ours else "")
+        seeds = "1" if other == study.ours else "-"
+        rows.append([words, seeds, *_cells(given, played, other), "-", "-", "-"])
+    return table(head, rows)
 
 
-def _cells(played: Plays, name: str) -> list[str]:
+def _cells(given: LearnedReadings, played: Plays, name: str) -> list[str]:
+    shown = given.study.shown
     changes = [
-        "-" if name == rival else _per_cent(verdict(played, name, rival, SHOWN).change)
-        for rival in RIVALS
+        "-" if name == rival else _per_cent(verdict(played, name, rival, shown).change)
+        for rival in given.rivals
     ]
-    return [f"{played.of(name, SHOWN).mean():,.1f}", *changes]
+    return [
+        _shown(played, name, shown),
+        *changes,
+        *(_shown(played, name, metric) for metric in given.more),
+    ]
 
 
-def _training(played: Plays, told: dict[str, Any], name: str) -> list[str]:
-    before = verdict(played, f"{name}{UNTRAINED}", RIVALS[0], SHOWN).change
+def _training(given: LearnedReadings, played: Plays, told: dict[str, Any], name: str) -> list[str]:
+    rival, shown = given.rivals[0], given.study.shown
+    before = verdict(played, f"{name}{UNTRAINED}", rival, shown).change
     chosen = ", ".join(map(str, told[name]["chosen"]))
     return [_per_cent(before), chosen, str(told[name]["updates"][-1])]
+
+
+def _mean(played: Plays, name: str, metric: str) -> float:
+    return float(played.of(name, metric).mean())
+
+
+def _shown(played: Plays, name: str, metric: str) -> str:
+    return f"{_mean(played, name, metric):,.{played.metrics[metric]['digits']}f}"
 
 
 def _per_cent(change: Interval) -> str:
@@ -78,9 +97,10 @@ def _per_cent(change: Interval) -> str:
     return f"{estimate:+.2f} % [{low:+.2f}, {high:+.2f}]"
 
 
-def draw(path: Path, file: str) -> None:
-    """Completion time on the validation sequences over the updates, mean of the seeds."""
-    told = read(file)["readings"]
+def draw(path: Path, given: LearnedReadings) -> None:
+    """The metric of the choice on the validation episodes over the updates, mean of the seeds."""
+    told, study = read(given.file)["readings"], given.study
+    metric = functions.metric(registry.get(study.system), study.shown)
 
     def on(figure: Any) -> None:
         axes = figure.subplots()
@@ -88,9 +108,11 @@ def draw(path: Path, file: str) -> None:
             name: list(zip(one["updates"], np.mean(one["validation"], axis=1), strict=True))
             for name, one in told.items()
         }
-        figures.curves(axes, lines, x_label="updates", y_label="completion time, validation (s)")
+        unit = f" ({metric.unit})" if metric.unit else ""
+        figures.curves(axes, lines, x_label="updates", y_label=f"{metric.label}, validation{unit}")
         for line in axes.lines[len(COLOURS) :]:
             line.set_linestyle("--")
-        axes.set_yscale("log")
+        if metric.better == "lower":
+            axes.set_yscale("log")
 
     figures.save(path, on)

@@ -35,8 +35,8 @@ def page() -> str:
         "# Learners and their options",
         NOTE,
         "## Any learner on any environment",
-        "Plain recipes (`jaxsched.systems.plain`: the environment as it is, a small network, the "
-        "learner's usual settings) after an equal number of environment steps, "
+        "Plain recipes (`jaxsched.systems.learner_recipes`: the environment as it is, a small "
+        "network, the learner's usual settings) after an equal number of environment steps, "
         f"{steps:,} for each of {seeds} seeds (branching's plays count, at their full length), on "
         "fresh sequences; ratio "
         "of the primary metric to the best rule's (`python -m benchmarks.learners`). At this "

@@ -10,12 +10,14 @@ from benchmarks.evidence.parts import (
     Cost,
     Evidence,
     Own,
+    OwnAny,
     OwnRatios,
-    OwnTrials,
+    OwnReading,
 )
-from benchmarks.evidence.recipes import SUPERVISED, UNTRAINED, Told, as_command, told
+from benchmarks.evidence.recipes import SUPERVISED, Told, as_command, told
 from benchmarks.evidence.sources import Plays, picture_of, plays, read
 from benchmarks.papers.verdicts import Judged, judged
+from benchmarks.readings import UNTRAINED
 from benchmarks.scripts import table
 from jaxsched.report.summary import labelled
 from jaxsched.results.statistics import Interval
@@ -64,7 +66,7 @@ def page(evidence: Evidence) -> str:
             parts.append(f"![by tenth]({picture_name(evidence, number)})")
     if evidence.readings is not None:
         parts += readings.sections(evidence.readings)
-    if evidence.learned_readings:
+    if evidence.learned_readings is not None:
         parts += learned_readings.sections(evidence.learned_readings, readings_name(evidence))
     if evidence.own:
         parts.append("## The paper's own recipe here")
@@ -268,7 +270,7 @@ def _label(played: Plays, metric: str) -> str:
     return labelled(played.metrics[metric])
 
 
-def _own(system: str, own: Own | OwnRatios | OwnTrials) -> Iterator[str]:
+def _own(system: str, own: OwnAny) -> Iterator[str]:
     found = told(system, own)
     trained = f" {own.recipe.trained};" if own.recipe.trained else ""
     counts = f"{_count(found.seeds, 'seed')}, {found.episodes}, {found.cluster}"
@@ -276,10 +278,11 @@ def _own(system: str, own: Own | OwnRatios | OwnTrials) -> Iterator[str]:
         f"`{as_command(own.recipe)}`:{trained} {counts}. Departures from the paper's text: "
         f"{found.departures}. `{found.command}`; file `{found.file}`."
     )
-    if isinstance(own, OwnTrials):
+    if isinstance(own, OwnReading):
+        played = plays(own.file, next(iter(own.study.worlds)))
         yield (
-            f"Completion time against `{own.against}`, best of {found.looks} evaluations: "
-            f"{per_cent(found.change)}; the untrained network {_plain_per_cent(found.untrained)}."
+            f"{_label(played, own.study.shown)} against `{own.against}`: {per_cent(found.change)}; "
+            f"the untrained network {_plain_per_cent(found.untrained)}."
         )
         return
     if isinstance(own, OwnRatios):

@@ -1,6 +1,9 @@
 """What the page of a system is made of."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from benchmarks.readings import Study
 
 
 @dataclass(frozen=True)
@@ -99,27 +102,27 @@ class OwnRatios:
 
 
 @dataclass(frozen=True)
-class OwnTrials:
-    """The paper's own recipe here, judged on the validation episodes of its training.
+class OwnReading:
+    """The paper's own recipe here, under one reading of its text.
 
     Attributes:
       recipe: what was run.
-      file: of ``benchmarks.chic_recipe``.
-      variant: its name there.
-      against: the rule that it is compared with.
-      cluster: that it learnt on, which the file does not say.
-      source: what the episodes are, likewise.
+      study: the readings.
+      file: of the study.
+      name: of the reading.
+      against: a rule in the same file.
+      cluster: that was learnt and played on, which the file does not say.
     """
 
     recipe: Recipe
+    study: Study
     file: str
-    variant: str
+    name: str
     against: str
     cluster: str
-    source: str
 
 
-OwnAny = Own | OwnRatios | OwnTrials
+OwnAny = Own | OwnRatios | OwnReading
 
 
 @dataclass(frozen=True)
@@ -164,6 +167,27 @@ class Readings:
 
 
 @dataclass(frozen=True)
+class LearnedReadings:
+    """What a paper's text leaves open, each reading learnt.
+
+    Attributes:
+      study: the readings.
+      file: of the study.
+      rivals: rules that readings are compared with, the first also with the untrained networks.
+      told: above the tables.
+      worlds: above the table of a world, where there are several.
+      more: further metrics whose means are shown.
+    """
+
+    study: Study
+    file: str
+    rivals: tuple[str, ...]
+    told: str
+    worlds: Mapping[str, str] = field(default_factory=dict)
+    more: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Evidence:
     """All that the page of a system shows.
 
@@ -178,7 +202,7 @@ class Evidence:
       cost: of the main result.
       words: paragraphs: what holds, what does not, and why.
       readings: of what the paper's text leaves open.
-      learned_readings: the same, each learnt; a file of ``benchmarks.chic_readings``.
+      learned_readings: the same, each learnt.
     """
 
     system: str
@@ -191,4 +215,4 @@ class Evidence:
     cost: tuple[Cost, ...] = ()
     words: tuple[str, ...] = ()
     readings: Readings | None = None
-    learned_readings: str = ""
+    learned_readings: LearnedReadings | None = None

@@ -6,17 +6,16 @@ Axes: ``S`` seeds, ``E`` episodes.
 import shlex
 from typing import NamedTuple
 
-import numpy as np
-
 from benchmarks.evidence.judge import less_one, verdict
-from benchmarks.evidence.parts import Own, OwnAny, OwnRatios, OwnTrials, Recipe
+from benchmarks.evidence.parts import Own, OwnAny, OwnRatios, OwnReading, Recipe
 from benchmarks.evidence.sources import plays, read
+from benchmarks.readings import UNTRAINED
 from jaxsched.results.statistics import Interval
 from jaxsched.runs.overrides import override
 from jaxsched.systems import presets, registry
 
-UNTRAINED, SUPERVISED = ", untrained", ", supervised"
-"""After a policy's name: the network before it learnt, and before it was reinforced."""
+SUPERVISED = ", supervised"
+"""After a policy's name: the network before it was reinforced."""
 
 
 class Told(NamedTuple):
@@ -29,7 +28,6 @@ class Told(NamedTuple):
       seeds: training seeds.
       change: of the first metric, against the rule.
       untrained: the same of the network before it learnt, if the file has it.
-      looks: evaluations among which the best was taken; 0 where the policy was chosen otherwise.
       command: that printed the file.
       file: its name.
     """
@@ -40,7 +38,6 @@ class Told(NamedTuple):
     seeds: int
     change: Interval
     untrained: Interval | None
-    looks: int
     command: str
     file: str
 
@@ -67,7 +64,7 @@ def told(system: str, own: OwnAny) -> Told:
     words = departures(system, own.recipe)
     if isinstance(own, Own):
         return _of_comparison(own, words)
-    return _of_ratios(own, words) if isinstance(own, OwnRatios) else _of_trials(own, words)
+    return _of_ratios(own, words) if isinstance(own, OwnRatios) else _of_reading(own, words)
 
 
 def _of_comparison(own: Own, words: str) -> Told:
@@ -79,7 +76,7 @@ def _of_comparison(own: Own, words: str) -> Told:
     if before in played.values:
         untrained = verdict(played, before, own.against, own.metrics[0]).change
     cluster, file, command = played.facts.get("cluster", "-"), own.player.file, played.command
-    return Told(words, cluster, played.episodes, seeds, found.change, untrained, 0, command, file)
+    return Told(words, cluster, played.episodes, seeds, found.change, untrained, command, file)
 
 
 def _of_ratios(own: OwnRatios, words: str) -> Told:
@@ -91,13 +88,16 @@ def _of_ratios(own: OwnRatios, words: str) -> Told:
     cluster = f"{found['num_servers']} machines"
     episodes = f"{found['episodes']}: {own.source}"
     seeds, command = len(found["seeds"]), found["command"]
-    return Told(words, cluster, episodes, seeds, learned, untrained, 0, command, own.file)
+    return Told(words, cluster, episodes, seeds, learned, untrained, command, own.file)
 
 
-def _of_trials(own: OwnTrials, words: str) -> Told:
-    found = read(own.file)[own.variant]
-    times = np.asarray(found["avg_jct"]).mean(axis=1) / found["optimus"] - 1
-    first, best = (Interval(float(x), float(x), float(x)) for x in (times[0], times.min()))
-    seeds = len(found["avg_jct"][0])
-    command = f"python -m benchmarks.chic_recipe --variants {own.variant} --seeds {seeds}"
-    return Told(words, own.cluster, own.source, seeds, best, first, len(times), command, own.file)
+def _of_reading(own: OwnReading, words: str) -> Told:
+    study, found = own.study, read(own.file)["readings"][own.name]
+    played = plays(own.file, next(iter(study.worlds)))
+    change, untrained = (
+        verdict(played, name, own.against, study.shown).change
+        for name in (own.name, f"{own.name}{UNTRAINED}")
+    )
+    episodes = f"{study.test.number} of {study.test.name}"
+    seeds, command = len(found["chosen"]), played.command
+    return Told(words, own.cluster, episodes, seeds, change, untrained, command, own.file)

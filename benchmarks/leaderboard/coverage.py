@@ -19,7 +19,7 @@ import numpy as np
 
 from benchmarks.scripts import exit_status
 from jaxsched.leaderboard.board import interval
-from jaxsched.leaderboard.plays import DRAWS
+from jaxsched.leaderboard.cells import DRAWS
 
 SOURCES = ("itp-cluster04-like", "helios-venus-like")
 POLICY, OTHER = "fifo-skip", "sjf"

@@ -12,10 +12,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import brentq
 
+from benchmarks.once.coupling import couple
+from benchmarks.once.fitting import duration_knots, with_mean
 from jaxsched.traces.clusters.arrivals import DAY_S
-from jaxsched.traces.clusters.coupling import couple
-from jaxsched.traces.clusters.durations import with_mean
-from jaxsched.traces.clusters.fit import duration_knots
 
 Floats = npt.NDArray[np.float64]
 

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.once.coupling import couple, rake
+from benchmarks.once.fitting import cascade, duration_knots, with_mean
 from jaxsched.traces.clusters.arrivals import DAY_S
-from jaxsched.traces.clusters.coupling import couple, rake
-from jaxsched.traces.clusters.durations import with_mean
-from jaxsched.traces.clusters.fit import cascade, duration_knots
 from jaxsched.traces.clusters.measure import SIZE_BINS, WITHIN_S
 
 VENUS_WEEKDAYS = [1.03, 1.07, 1.28, 1.21, 0.95, 0.68, 0.78]

@@ -25,9 +25,9 @@ import numpy as np
 
 from benchmarks.once.acme_figures import ACME, acme
 from benchmarks.once.cluster_figures import helios, pai
+from benchmarks.once.fitting import duration_knots, fit, size_classes, with_cascade
 from benchmarks.once.spot_figures import spot_gpu
 from jaxsched.traces.clusters.arrivals import DAY_S, Arrivals
-from jaxsched.traces.clusters.fit import duration_knots, fit, size_classes, with_cascade
 from jaxsched.traces.clusters.measure import SIZE_BINS, measure
 from jaxsched.traces.readers import itp, philly_csv
 from jaxsched.traces.trace import Trace

@@ -18,10 +18,10 @@ import numpy.typing as npt
 from scipy.optimize import brentq
 
 from benchmarks.once.acme_figures import stepped
+from benchmarks.once.coupling import couple, rake
+from benchmarks.once.fitting import cascade, duration_knots, with_mean
 from jaxsched.traces.clusters.arrivals import DAY_S, HOUR_S
-from jaxsched.traces.clusters.coupling import couple, rake
-from jaxsched.traces.clusters.durations import DurationCurve, with_mean
-from jaxsched.traces.clusters.fit import cascade, duration_knots
+from jaxsched.traces.clusters.durations import DurationCurve
 
 Floats = npt.NDArray[np.float64]
 

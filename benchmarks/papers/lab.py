@@ -3,9 +3,9 @@
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 import jaxsched
 from benchmarks.papers import policies
@@ -14,8 +14,10 @@ from benchmarks.papers.samples import Sample, sample_of
 from benchmarks.papers.settings import Settings, Workload, key_of
 from benchmarks.papers.store import Store
 from jaxsched.core.environment import Environment
+from jaxsched.core.policies import Policy
 from jaxsched.experiment.names import assignments
 from jaxsched.jobs import JobTable, digest_tables
+from jaxsched.runs import saved_policies
 from jaxsched.runs.overrides import override
 from jaxsched.systems import functions, presets
 from jaxsched.systems.parts import Played, TrainingSetup, compiled_together
@@ -46,6 +48,14 @@ class Study:
     validation: Workload | None = None
     later: tuple[Workload, ...] = ()
     params: tuple[tuple[str, Any], ...] = ()
+
+
+class Player(NamedTuple):
+    """A policy that the package ships, and where it plays."""
+
+    env: Any
+    policy: Policy
+    weights: PyTree
 
 
 class Lab:
@@ -147,6 +157,19 @@ class Lab:
         return sample_of(
             [functions.play(system, setup.play_env, setup.policy, given, w) for w in chosen]
         )
+
+    def shipped(self, name: str, **options: Any) -> Player:
+        """A trained policy of the package, perhaps on another cluster.
+
+        Args:
+          name: of its folder in the system's.
+          options: of the environment, that differ from those it was trained in.
+        """
+        learned, _ = saved_policies.load(name, self.system)
+        env = replace(cast(Any, learned.env), **options)
+        policy = functions.network_policy(self.system, env, learned.network, name, learned.play)
+        self.say(f"{name}, as shipped")
+        return Player(env, policy, learned.weights[0])
 
     def heuristics(
         self,

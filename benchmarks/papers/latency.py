@@ -6,28 +6,29 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxsched.core.policies import View
-from jaxsched.systems.parts import TrainingSetup
+from jaxsched.core.environment import Environment
+from jaxsched.core.policies import Policy, View
 from jaxsched.types import PyTree
 
 CALLS = 300
 WARM_UPS = 30
 
 
-def inference_ms(setup: TrainingSetup, weights: PyTree, params: Any) -> float:
+def inference_ms(env: Environment, policy: Policy, weights: PyTree, params: Any) -> float:
     """Median milliseconds of one decision at batch size 1, on the default device.
 
     Args:
-      setup: whose policy decides.
+      env: the environment.
+      policy: who decides.
       weights: its network parameters.
       params: environment parameters.
     """
-    state, timestep = setup.play_env.reset(jax.random.key(0), params)
-    memory = setup.policy.init(params)
+    state, timestep = env.reset(jax.random.key(0), params)
+    memory = policy.init(params)
 
     @jax.jit
     def decide(weights: PyTree, observation: PyTree, mask: PyTree, key: Any) -> Any:
-        return setup.policy.act(weights, memory, View(observation, mask, state, params), key)[0]
+        return policy.act(weights, memory, View(observation, mask, state, params), key)[0]
 
     laps = []
     for key in jax.random.split(jax.random.key(1), WARM_UPS + CALLS):

@@ -14,7 +14,7 @@ from benchmarks.papers.settings import Settings, key_of
 from benchmarks.papers.store import Store, write
 from jaxsched.errors import JaxschedError
 from jaxsched.experiment.names import assignments
-from jaxsched.json_values import to_plain
+from jaxsched.json_values import json_value
 from jaxsched.provenance import facts
 from jaxsched.systems import registry
 
@@ -146,7 +146,7 @@ def _run_row(lab: Lab, row: Row, key: str) -> dict[str, Any]:
         "trace_digests": lab.digests,
         "trained": lab.trained,
         "tables": tables,
-        "checks": [to_plain(check) for check in outcome.checks],
+        "checks": [json_value(check) for check in outcome.checks],
         "notes": list(outcome.notes),
         "values": outcome.values,
         "wall_s": round(time.monotonic() - began, 1),
@@ -155,5 +155,5 @@ def _run_row(lab: Lab, row: Row, key: str) -> dict[str, Any]:
         path = lab.store.path / f"{row.name}.png"
         figures.save(path, outcome.figure, lab.settings.pictures)
     lab.store.write_row(row.name, key, document)
-    plain: dict[str, Any] = to_plain(document)
+    plain: dict[str, Any] = json_value(document)
     return plain

@@ -10,7 +10,7 @@ from typing import Any, Self
 from jaxsched import traces
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
-from jaxsched.json_values import to_plain
+from jaxsched.json_values import json_value
 from jaxsched.pictures import check_picture
 
 ROLE_SEEDS = {"train": 0, "validation": 2, "test": 7001}
@@ -56,7 +56,7 @@ class Settings:
 
     def deciding(self) -> dict[str, Any]:
         """All of it but the folder and the pictures, JSON-able."""
-        plain = {field.name: to_plain(getattr(self, field.name)) for field in fields(self)}
+        plain = {field.name: json_value(getattr(self, field.name)) for field in fields(self)}
         del plain["out"], plain["pictures"]
         return plain
 
@@ -113,7 +113,7 @@ class CutWorkload(Workload):
 
 def digest(value: Any) -> str:
     """Sixteen hex digits of JSON-able data, the same for equal data."""
-    text = json.dumps(to_plain(value), sort_keys=True, separators=(",", ":"))
+    text = json.dumps(json_value(value), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from jaxsched import files
 from jaxsched.errors import JaxschedError
-from jaxsched.json_values import to_plain
+from jaxsched.json_values import json_value
 
 FORMAT = "jaxsched-paper-row/1"
 
@@ -56,4 +56,4 @@ def read(path: Path) -> dict[str, Any] | None:
 
 def write(path: Path, document: Any) -> None:
     """Write JSON so that a reader sees the old file or the new, never a part."""
-    files.write_json(path, to_plain(document))
+    files.write_json(path, json_value(document))

@@ -15,12 +15,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsched.adapters.plain import (
+from jaxsched.adapters.containers import (
     ACTION_MASK,
     check_choices,
     number,
-    plain,
     structured,
+    to_containers,
     with_mask,
 )
 from jaxsched.core.environment import Environment, check_action
@@ -49,7 +49,7 @@ class CopyStates(NamedTuple):
 
 
 class Shown(NamedTuple):
-    """What a program is told of copies, leaves ``[B, ...]``; truth values of trees are int8."""
+    """Results of a step of the copies, leaves ``[B, ...]``; truth values of trees are int8."""
 
     observation: Any
     mask: Any
@@ -166,11 +166,11 @@ class Copies:
 
     def action_masks(self) -> Any:
         """Legal actions, bool ``[B, A]``."""
-        return plain(self.now.mask, lambda leaf: np.asarray(leaf) != 0)
+        return to_containers(self.now.mask, lambda leaf: np.asarray(leaf) != 0)
 
     def out(self, tree: Any) -> Any:
         """Arrays as the program wants them."""
-        return plain(tree, np.array) if self._numpy else tree
+        return to_containers(tree, np.array) if self._numpy else tree
 
     def _episodes(self, episode: Any) -> np.ndarray | None:
         if episode is None:
@@ -187,7 +187,7 @@ class Copies:
 
 def row(tree: Any, index: int = 0) -> Any:
     """One copy's part of leaves ``[B, ...]``."""
-    return plain(tree, lambda leaf: leaf[index])
+    return to_containers(tree, lambda leaf: leaf[index])
 
 
 @partial(jax.jit, static_argnames="env")
@@ -229,8 +229,8 @@ def _key(key: PRNGKey, begun: Array, step: Array) -> PRNGKey:
 
 def _shown(timestep: Any) -> Shown:
     return Shown(
-        observation=plain(timestep.observation, number),
-        mask=plain(timestep.action_mask, number),
+        observation=to_containers(timestep.observation, number),
+        mask=to_containers(timestep.action_mask, number),
         elapsed=timestep.elapsed,
         reward=timestep.reward,
         terminated=timestep.terminated,

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from jaxsched.adapters.containers import bounds, observation_spec, to_containers
 from jaxsched.adapters.copies import Copies, row
-from jaxsched.adapters.plain import bounds, observation_spec, plain
 from jaxsched.core.environment import Environment
 from jaxsched.errors import needed
 from jaxsched.systems.make import make
@@ -56,7 +56,7 @@ class JaxschedDmEnv(Base):
         """Apply an action, or begin an episode where there is none under way."""
         if self._over:
             return self.reset()
-        self._copies.step(plain(action, lambda part: np.asarray(part)[None]))
+        self._copies.step(to_containers(action, lambda part: np.asarray(part)[None]))
         now, seen = self._copies.now, row(self._copies.observation())
         reward, self._over = float(now.reward[0]), bool(self._copies.done[0])
         if bool(now.terminated[0]):
@@ -83,8 +83,11 @@ def environment(
 
 def _spec_of(spec: PyTree, name: str) -> Any:
     if isinstance(spec, dict):
-        return {part: _spec_of(one, part) for part, one in plain(spec, lambda leaf: leaf).items()}
-    return plain(spec, lambda leaf: _leaf(leaf, name))
+        return {
+            part: _spec_of(one, part)
+            for part, one in to_containers(spec, lambda leaf: leaf).items()
+        }
+    return to_containers(spec, lambda leaf: _leaf(leaf, name))
 
 
 def _leaf(spec: ArraySpec | DiscreteSpec, name: str) -> Any:

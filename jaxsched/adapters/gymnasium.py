@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from jaxsched.adapters.containers import observation_spec, to_containers
 from jaxsched.adapters.copies import Copies, row
-from jaxsched.adapters.plain import observation_spec, plain
 from jaxsched.adapters.spaces import action_space_of, space_of
 from jaxsched.core.environment import Environment
 from jaxsched.errors import JaxschedError, needed
@@ -76,7 +76,7 @@ class JaxschedEnv(Env):
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Apply an action; an illegal one does what the system's rules say."""
-        self._copies.step(plain(action, lambda part: np.asarray(part)[None]))
+        self._copies.step(to_containers(action, lambda part: np.asarray(part)[None]))
         now = self._copies.now
         observation, info = self._seen()
         return (

@@ -13,16 +13,16 @@ from typing import Any
 import jax
 from flax import struct
 
-from jaxsched.adapters.gymnax_spaces import space_of
-from jaxsched.adapters.plain import (
+from jaxsched.adapters.containers import (
     ACTION_MASK,
     check_choices,
     number,
     observation_spec,
-    plain,
     structured,
+    to_containers,
     with_mask,
 )
+from jaxsched.adapters.gymnax_spaces import space_of
 from jaxsched.core.environment import Current, Environment, look, start, step_and_look
 from jaxsched.errors import JaxschedError
 from jaxsched.systems.make import make as make_native
@@ -138,8 +138,10 @@ class GymnaxEnv:
         )
 
     def _seen(self, observation: PyTree, mask: PyTree) -> Any:
-        shown = plain(observation, number)
-        return with_mask(shown, plain(mask, number)) if self._mask == "observation" else shown
+        shown = to_containers(observation, number)
+        return (
+            with_mask(shown, to_containers(mask, number)) if self._mask == "observation" else shown
+        )
 
 
 class GymnaxDoneEnv(GymnaxEnv):
@@ -173,4 +175,4 @@ def make(
 
 
 def _as_is(tree: PyTree) -> Any:
-    return plain(tree, lambda leaf: leaf)
+    return to_containers(tree, lambda leaf: leaf)

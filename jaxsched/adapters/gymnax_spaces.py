@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxsched.adapters.plain import bounds, plain
+from jaxsched.adapters.containers import bounds, to_containers
 from jaxsched.types import Array, ArraySpec, DiscreteSpec, PRNGKey, PyTree
 
 
@@ -83,4 +83,4 @@ def space_of(spec: PyTree) -> Any:
         named = parts if isinstance(parts, dict) else dict(enumerate(parts))
         return kinds.Dict(named)
 
-    return plain(spec, leaf, node)
+    return to_containers(spec, leaf, node)

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from jaxsched.adapters.containers import observation_spec
 from jaxsched.adapters.copies import Copies, row
-from jaxsched.adapters.plain import observation_spec
 from jaxsched.adapters.spaces import action_space_of, space_of
 from jaxsched.core.environment import Environment
 from jaxsched.errors import JaxschedError, needed

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxsched.adapters.plain import bounds, plain
+from jaxsched.adapters.containers import bounds, to_containers
 from jaxsched.errors import JaxschedError, needed
 from jaxsched.types import ArraySpec, DiscreteSpec, PyTree
 
@@ -21,7 +21,7 @@ def space_of(spec: PyTree) -> Any:
 
     A row of truth values is ``MultiBinary`` (int8).
     """
-    return plain(spec, _leaf, _node)
+    return to_containers(spec, _leaf, _node)
 
 
 def action_space_of(spec: PyTree, num_envs: int | None = None) -> Any:

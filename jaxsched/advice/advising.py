@@ -29,9 +29,9 @@ from jaxsched.errors import JaxschedError
 from jaxsched.experiment.frames import frame_of_rows
 from jaxsched.files import PathLike, make_folder, write_json, write_text
 from jaxsched.jobs.columns import describe_value
-from jaxsched.leaderboard.board import ITERATIONS, REFERENCE, plain_interval
+from jaxsched.leaderboard.board import ITERATIONS, REFERENCE, interval_to_json
 from jaxsched.leaderboard.entries import Entry, entries_of
-from jaxsched.leaderboard.recorded import recorded_entry
+from jaxsched.leaderboard.recorded import players_of
 from jaxsched.leaderboard.workloads import Prepared, prepare_log
 from jaxsched.provenance import surroundings
 from jaxsched.trace_replay import Cluster
@@ -159,7 +159,8 @@ def advise(
     span = span_of(ready.table, history)
     hidden = Names.of(folder, shown=names)
     owners = owners_of(trace, span.window.jobs, hidden, by=by)
-    players, notes = _players(ready, span, policies, policy)
+    players, notes = players_of(ready, entries_of(policies, policy), span.window)
+    players.sort(key=lambda entry: not entry.recorded)  # what happened comes first
     players += [trained_entry(place) for place in checkpoint]
     wanted, said = shadow_entries(Path(shadow), ready, span.window) if shadow else ([], [])
     players, notes = [*players, *wanted], [*notes, *said]
@@ -251,26 +252,6 @@ def _cluster(trace: Trace, servers: str | None) -> Cluster:
     )
 
 
-def _players(
-    ready: Prepared, span: Span, policies: Sequence[str] | None, own: Sequence[str]
-) -> tuple[list[Entry], list[str]]:
-    """Who plays, what happened first, and what is to be said of it.
-
-    Raises:
-      JaxschedError: an unknown policy, or none that can be played.
-    """
-    asked = entries_of(policies, own)
-    found = [entry for entry in asked if not entry.misses(ready)]
-    left = [entry.name for entry in asked if entry.misses(ready)]
-    if not found:
-        raise JaxschedError(
-            f"{', '.join(left)}: the log lacks {asked[0].misses(ready)}; accepted: further policies"
-        )
-    recorded, notes = recorded_entry(ready, span.window)
-    lacking = [f"not played, for want of columns: {', '.join(left)}"] if left else []
-    return [*([recorded] if recorded else []), *found], [*notes, *lacking]
-
-
 def _played(
     players: Sequence[Entry], ready: Prepared, span: Span, owners: Owners, say: Say
 ) -> list[Outcome]:
@@ -294,7 +275,7 @@ def _row(each: Outcome, reference: Outcome, span: Span, owners: Owners) -> dict[
         **entry.marks(),
         "restart_s": entry.policy.restart_s if entry.policy and entry.suspends else None,
         **figures,
-        "over_reference": plain_interval(over(each, reference)),
+        "over_reference": interval_to_json(over(each, reference)),
         "better_periods": better_periods(each, reference),
         "periods": (each.by_period / np.bincount(span.of)).tolist(),
         "owners": [

@@ -1,4 +1,4 @@
-"""Whose jobs they are, under names that tell nobody who it is.
+"""Owners of jobs, under names that do not identify them.
 
 The names of users and groups stay on the machine: pages and files carry a keyed hash. The key, and
 which hash is whose, are kept in a file of their own beside the results, so that names are the same

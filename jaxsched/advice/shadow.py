@@ -1,7 +1,7 @@
 """What the order that a policy wanted in the shadow would have done: a row of the page.
 
 ``jaxsched slurm --dry-run`` logs the score that a policy gave each job that waited. The jobs of the
-log are played in order of these: the first that fits starts, and nobody is suspended. Jobs that no
+log are played in order of these: the first that fits starts, and no job is suspended. Jobs that no
 pass saw wait go first, as they came: Slurm had started them before the policy had a say.
 """
 

@@ -121,7 +121,7 @@ def bounds_of(ready: Prepared, span: Span, iterations: int) -> dict[str, float]:
     """What no schedule of the jobs that count can beat: mean waits, s.
 
     Returns:
-      ``any_s``: of all schedules; ``non_preemptive_s``: of those that suspend nobody.
+      ``any_s``: of all schedules; ``non_preemptive_s``: of those that suspend no job.
     """
     window = span.window
     jobs = ready.table.window(window.first, window.stop - window.first)

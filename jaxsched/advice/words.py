@@ -6,6 +6,7 @@ from typing import Any
 
 from jaxsched.errors import counted
 from jaxsched.report.advice import KNOWN, REST, WITHOUT
+from jaxsched.report.readable import aligned
 from jaxsched.units import TimeUnit, in_unit, readable_time, unit_of
 
 MOST_NAMED = 3
@@ -18,10 +19,10 @@ Document = Mapping[str, Any]
 def recommended(rows: Sequence[Row]) -> list[str]:
     """Policies worth a second look, the best of each kind, by mean wait.
 
-    The kinds: those that nobody tells run times and that suspend no jobs; those that nobody tells
-    run times, where a suspension costs something if there are such; those that go by users'
-    estimates and suspend no jobs. A kind whose best is no better than a policy that asks for less
-    is left out.
+    The kinds: those that are given no run times and suspend no jobs; those that are given no run
+    times, where a suspension costs something if there are such; those that go by users' estimates
+    and suspend no jobs. A kind whose best is no better than a policy that asks for less is left
+    out.
     """
     dear = any(row["restart_s"] for row in rows)
     kinds = (
@@ -166,14 +167,7 @@ def table(document: Document) -> list[str]:
     heads = ("policy", f"wait/{unit.short}", "median", "p95", "p99", "busy", "stops", "over",
              f"{document['measured']['period']}s", "knows")  # fmt: skip
     cells = [heads, *(_cells(row, unit, document) for row in rows)]
-    wide = [max(len(row[k]) for row in cells) for k in range(len(heads))]
-    return [
-        "  ".join(
-            cell.ljust(wide[k]) if k in (0, len(heads) - 1) else cell.rjust(wide[k])
-            for k, cell in enumerate(row)
-        ).rstrip()
-        for row in cells
-    ]
+    return aligned(cells, left=(0, len(heads) - 1))
 
 
 def _cells(row: Row, unit: TimeUnit, document: Document) -> tuple[str, ...]:

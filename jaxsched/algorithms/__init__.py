@@ -1,1 +1,1 @@
-"""Learners: one file each, none of which knows any environment."""
+"""Learning algorithms, one module each; none depends on an environment."""

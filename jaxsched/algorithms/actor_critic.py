@@ -49,7 +49,7 @@ from jaxsched.types import Array, PRNGKey, PyTree, Rollout, Specs
 
 
 class Decision(NamedTuple):
-    """What replay holds of one decision; the target is ``reward + discount * value(next)``."""
+    """One decision as replay stores it; the target is ``reward + discount * value(next)``."""
 
     observation: PyTree
     mask: Array  # bool [A]
@@ -68,7 +68,7 @@ class Held(NamedTuple):
 
 
 class ActorCriticState(NamedTuple):
-    """Everything that the learner remembers."""
+    """The learner's state."""
 
     params: Networks
     optimiser: Networks
@@ -264,7 +264,7 @@ def _update(
 def _stored(
     parts: Parts, state: ActorCriticState, rollout: Rollout, groups: returns.Groups
 ) -> tuple[Any, Any]:
-    """The replay with what the rollout made known, and what waits for the next one."""
+    """The replay with the rollout's decisions, and those held for the next rollout."""
     config = parts.config
     if not config.held:
         new = by_cluster(_decisions_of(parts, rollout, groups), config.num_clusters)
@@ -342,7 +342,7 @@ def _batch_of(
 
 
 def _known_weight(parts: Parts, groups: returns.Groups) -> Array:
-    """Without a value to bootstrap from, the reward of a group must have been seen."""
+    """Weight of a decision: without a value to bootstrap from, its group must have ended."""
     known = groups.complete | (parts.config.baseline == "value")
     return known.astype(jnp.float32)
 

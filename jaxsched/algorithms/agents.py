@@ -33,7 +33,7 @@ ByAgent = dict[str, Array]
 
 
 class Likelihood(NamedTuple):
-    """How probable an action was; every field maps agent names to ``[..., U]``.
+    """Log-probability and entropy of an action; every field maps agent names to ``[..., U]``.
 
     Attributes:
       log_prob: float32, log density of each unit's part of the action; 0 where ``active`` is
@@ -153,7 +153,7 @@ def any_active(active: ByAgent) -> Array:
 
 
 def reading(agents: Agents, part: Callable[[Any], Any]) -> Agents:
-    """The same agents, which are given a part of each observation.
+    """The same agents, which read a part of each observation.
 
     Args:
       agents: the policy.

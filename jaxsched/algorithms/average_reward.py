@@ -1,11 +1,11 @@
-"""Rewards less what the policy earns per second anyway, for tasks that go on and on.
+"""The average-reward setting: rewards less the policy's long-run reward per simulated second.
 
-A cluster never ends; its discount is a device. In the average-reward setting a step is worth its
-reward less the long-run reward per simulated second times the seconds that it takes, plus the
-difference of the values of where it leads to and of where it began (Sutton and Barto,
-Reinforcement Learning, 2018, 10.3; Zhang and Ross, On-Policy Deep Reinforcement Learning for the
-Average-Reward Criterion, 2021). Such values know no scale of time, and are known up to a constant
-only: targets are centred, so that the constant cannot drift.
+A cluster runs without end, so that a discount is only a device. In the average-reward setting a
+step is worth its reward less the long-run reward per simulated second times the seconds that it
+takes, plus the difference of the values of where it leads to and of where it began (Sutton and
+Barto, Reinforcement Learning, 2018, 10.3; Zhang and Ross, On-Policy Deep Reinforcement Learning for
+the Average-Reward Criterion, 2021). Such values have no time scale and are defined up to a
+constant; targets are centred so that the constant cannot drift.
 """
 
 from typing import NamedTuple
@@ -27,11 +27,11 @@ class RewardRate(NamedTuple):
 
     @classmethod
     def unknown(cls) -> "RewardRate":
-        """Before any step is seen: nothing per second."""
+        """The rate before any step: 0 per second."""
         return cls(MovingAverage.empty(), MovingAverage.empty())
 
     def after(self, rollout: Rollout) -> "RewardRate":
-        """With one more rollout, whose rewards and elapsed times are ``[T, B]``."""
+        """The rate with one more rollout; rewards and elapsed times are ``[T, B]``."""
         means = jnp.mean(rollout.reward), jnp.mean(rollout.elapsed)
         pairs = zip(self, means, strict=True)
         return RewardRate(*(average.after(value, DECAY) for average, value in pairs))

@@ -1,10 +1,10 @@
-"""Policy iteration by branching: try the alternatives, move towards what was worth more.
+"""Policy iteration by branching: candidate actions are valued by rollouts and imitated.
 
-The training loop plays some actions of a state on copies of it, on futures common to all of them,
-and then the present greedy policy (``Learner.branching``, :mod:`jaxsched.core.look_ahead`). The
+The training loop takes candidate actions in copies of a state, on common futures, and follows the
+present greedy policy from there (``Learner.branching``, :mod:`jaxsched.core.look_ahead`). The
 difference is the action's advantage with hardly any of the noise of the arrivals, so there is no
-credit to assign. Plays that stop before the episode ends may be closed by a value function, a
-critic that learns from what the policy's own actions were worth. One call of ``update`` is::
+credit to assign. Rollouts that stop before the episode ends may bootstrap from a critic, which
+learns the returns of the policy's own actions. One call of ``update`` is::
 
     keep the states' candidates and values, the last ``capacity`` of them
     gradient_steps times:
@@ -20,8 +20,8 @@ a value function; Schulman et al., Trust Region Policy Optimization (2015), "vin
 their cost-sensitive classification with a softmax in place of the best class.
 
 :func:`branching` is for one choice among several, :func:`branching_of_agents` for actions of
-several agents, of which there are too many to try: candidates are then what given rules would do,
-and draws of the policy.
+several agents, of which there are too many to try: candidates are then the actions of given rules
+and samples of the policy.
 
 Axes: ``B`` environments, ``C`` candidates, ``R`` states kept, ``A`` actions.
 """
@@ -62,7 +62,7 @@ from jaxsched.types import Array, DiscreteSpec, PRNGKey, PyTree, Rollout, Specs
 
 
 class BranchingState(NamedTuple):
-    """Everything that the learner remembers."""
+    """The learner's state."""
 
     params: Networks  # the value's are () without a critic
     optimiser: Networks
@@ -75,14 +75,14 @@ class BranchingState(NamedTuple):
 
 
 class Improvable(NamedTuple):
-    """A policy as it is improved on.
+    """The functions of a policy that is being improved.
 
     Attributes:
       init: ``(key, specs) -> params``.
       greedy: ``(params, observation, mask) -> action`` over a batch, leaves ``[B, ...]``.
       draw: ``(params, observation, mask, key) -> action``, the same of exploration.
-      scores: ``(params, observation, action) -> float32 [R, C]``, how much the policy is for each
-        of the candidates, leaves ``[R, C, ...]``.
+      scores: ``(params, observation, action) -> float32 [R, C]``, the policy's score of each
+        candidate, leaves ``[R, C, ...]``.
     """
 
     init: Callable[[PRNGKey, Specs], PyTree]
@@ -145,7 +145,7 @@ def branching_of_agents(
     (:mod:`jaxsched.algorithms.regression`).
 
     Args:
-      agents: what learns; every action is legal.
+      agents: the policy that learns; every action is legal.
       config: settings; ``alternatives`` has no effect.
       losses: how each agent is compared with a candidate.
       value: see :func:`branching`.
@@ -301,7 +301,7 @@ def _improving(
 
 
 def _with_newest(state: BranchingState, found: Branches, capacity: int) -> BranchingState:
-    """What the learner remembers with the newest states kept, one update later."""
+    """The learner's state one update later, with the newest states stored."""
     num = found.value.shape[0]
     rows = (state.next + jnp.arange(num, dtype=jnp.int32)) % capacity
     kept = jax.tree.map(lambda old, new: old.at[rows].set(new), state.kept, found)
@@ -327,7 +327,7 @@ def _rates(state: BranchingState, config: BranchingConfig) -> tuple[Array, Array
 
 
 def _closing(critic: nn.Module) -> Closing:
-    """What a critic says of one observation, in the units of rewards."""
+    """A critic's value of one observation, in the units of rewards."""
 
     def worth(state: BranchingState, observation: PyTree) -> Array:
         seen = jax.tree.map(as_float32, observation)
@@ -385,7 +385,7 @@ def _nothing(specs: Specs, config: BranchingConfig) -> Branches:
 
 
 def _facts(found: Branches) -> Metrics:
-    """How much the alternatives of the newest states differ from the policy's own action."""
+    """How the newest states' candidates compare with the policy's own action."""
     gain = jnp.where(found.legal, found.value - found.value[:, :1], 0.0)
     tried = jnp.sum(found.legal[:, 1:], dtype=jnp.float32)
     better = jnp.sum((gain > 0) & found.legal, dtype=jnp.float32)

@@ -16,22 +16,22 @@ class BranchingConfig:
 
     Attributes:
       total_updates: calls of ``update`` over which the learning rate moves.
-      futures: redrawn futures that a state's candidates are played on; 0: the true one.
+      futures: resampled futures on which a state's candidates are valued; 0: the true one.
       alternatives: candidates of a state, the policy's own action and others drawn; None: all.
         In a recipe for agents those of its rivals are among them; None: no others.
-      max_steps: of each play; None: the environment's own bound.
+      max_steps: of each rollout; None: the environment's own bound.
       capacity: states kept, at least one of each environment.
       gradient_steps: minibatches per call of ``update``.
       batch_size: states per minibatch.
       max_gradient_norm: global norm to which gradients are clipped, if given.
       learning_rate: of Adam, at the start.
       final_learning_rate: at the end; linear in between; constant if absent.
-      horizon_s: simulated seconds that the play of a candidate counts; all of them if absent.
+      horizon_s: simulated seconds over which a candidate's rewards count; all if absent.
       discount_s: time constant of the discount within; none if absent.
       exploration: probability that a legal action drawn uniformly is taken instead.
       relative: 1 compares relative to what the policy's own action earns, 0 absolute.
       clip: bound of scaled advantages; none if absent.
-      critic: whether plays are closed by what a value network says of where they stop.
+      critic: whether rollouts bootstrap from a value network where they stop.
       critic_updates: calls of ``update`` at the start in which the critic alone learns, if there is
         one.
       value_learning_rate: of the critic's Adam, at the start.
@@ -69,5 +69,5 @@ class BranchingConfig:
 
     @property
     def look_ahead(self) -> LookAhead:
-        """What of the plays is compiled."""
+        """The static settings of the rollouts."""
         return LookAhead(self.futures, self.alternatives, self.max_steps)

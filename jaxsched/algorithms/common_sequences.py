@@ -1,10 +1,10 @@
 """A baseline from environments that play the same job sequence.
 
-What arrives moves returns far more than what is chosen. Environments that face the same arrivals
-share that part, so the mean of the others' returns from the same simulated time on is a baseline
-that takes it out without depending on the actions judged (input-driven baselines: Mao et al.,
-Variance Reduction for Reinforcement Learning in Input-Driven Environments, 2019; Decima: Mao et
-al., Learning Scheduling Algorithms for Data Processing Clusters, 2019).
+Arrivals change returns far more than actions do. Environments that face the same arrivals share
+that part, so the mean of the others' returns from the same simulated time on is a baseline that
+removes it and does not depend on the actions judged (input-driven baselines: Mao et al., Variance
+Reduction for Reinforcement Learning in Input-Driven Environments, 2019; Decima: Mao et al.,
+Learning Scheduling Algorithms for Data Processing Clusters, 2019).
 
 Axes: ``T`` time, ``E`` sequences, ``K`` environments of each, ``B = K * E`` columns: column ``i``
 plays sequence ``i % E`` (:class:`~jaxsched.core.training.LoopConfig`, ``num_random_streams``).

@@ -1,4 +1,4 @@
-"""What a policy gradient is measured against: state values or action values.
+"""Critics of policy gradients: state values or action values.
 
 A critic is a record of pure functions that one update (:mod:`jaxsched.algorithms.ppo`) uses:
 

@@ -1,4 +1,4 @@
-"""Cross-entropy method over whole episodes: repeat what the best trajectories did.
+"""Cross-entropy method over whole episodes: imitate the best trajectories.
 
 De Boer et al., A Tutorial on the Cross-Entropy Method, 2005, with a network as the sampling
 distribution and one uniformly random trajectory beside those of the policy. One call of
@@ -100,7 +100,7 @@ class CrossEntropyConfig:
 
 
 class CrossEntropyState(NamedTuple):
-    """Everything that the learner remembers."""
+    """The learner's state."""
 
     params: PyTree
     optimiser: optax.OptState
@@ -109,7 +109,7 @@ class CrossEntropyState(NamedTuple):
 
 
 class Elites(NamedTuple):
-    """Which trajectories are repeated."""
+    """Which trajectories are imitated."""
 
     elite: Array  # bool [B]
     bound: Array  # float32 scalar, smallest return of an elite; 0 where there is none

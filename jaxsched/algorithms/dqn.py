@@ -106,7 +106,7 @@ class DQNConfig:
 
 
 class DQNState(NamedTuple):
-    """Everything that the learner remembers."""
+    """The learner's state."""
 
     params: PyTree
     target_params: PyTree

@@ -24,8 +24,7 @@ a trained network alone can be few enough for it.
 
 Each column of the rollout must be one whole episode
 (:class:`~jaxsched.wrappers.fixed_length.FixedLength`), and columns ``e, e + E, e + 2 E, ...`` the
-same one (``LoopConfig.num_random_streams`` = E), so that members are told apart by what they did,
-not by what arrived.
+same one (``LoopConfig.num_random_streams`` = E), so that members are compared on the same arrivals.
 
 Axes: ``T`` time, ``B = K * E`` columns, member-major: ``K`` members, ``E`` episodes each; ``D``
 parameters.
@@ -119,7 +118,7 @@ class EvolutionConfig:
 
 
 class EvolutionState(NamedTuple):
-    """Everything that the learner remembers."""
+    """The learner's state."""
 
     mean: PyTree
     std: Array  # float32 [D]

@@ -1,7 +1,7 @@
 """Supervised learning of a teacher's choices.
 
 The environment's observation is a :class:`~jaxsched.wrappers.teacher.Taught`:
-what the policy sees and what the teacher would do. One call of ``update`` is
+what the policy observes and the teacher's action. One call of ``update`` is
 
     gradient_steps times:
         take batch_size decisions of the rollout, each as often as any other
@@ -78,7 +78,7 @@ class ImitationConfig:
 
 
 class ImitationState(NamedTuple):
-    """Everything that the learner remembers."""
+    """The learner's state."""
 
     params: PyTree
     optimiser: optax.OptState

@@ -60,7 +60,7 @@ MAX_LOG_RATIO = 20.0  # beyond it the exponential could overflow and its slope b
 
 
 class Extras(NamedTuple):
-    """What ``act`` remembers of each decision.
+    """What ``act`` hands to ``update`` for each decision.
 
     Attributes:
       log_prob: float32 ``[B, U]`` by agent.
@@ -84,7 +84,7 @@ class Batch(NamedTuple):
 
 
 class PPOState(NamedTuple):
-    """Everything that the learner remembers."""
+    """The learner's state."""
 
     params: Networks
     optimiser: Networks
@@ -131,7 +131,7 @@ def mappo(agents: Agents, critic: Critic, config: PPOConfig) -> Learner:
 
     Args:
       agents: the policy.
-      critic: what advantages are measured against, and what learns to tell them.
+      critic: values that advantages are measured against, and how they are learned.
       config: settings. ``state.hyper`` holds the traced floats and may be replaced, also by
         batched leaves under vmap.
 
@@ -287,7 +287,7 @@ def _with_targets(parts: _Parts, state: PPOState, rollout: Rollout) -> tuple[Bat
 
 
 def _discounts(config: PPOConfig, state: PPOState, rollout: Rollout, grouped: Rollout) -> Array:
-    """What the value after each step is worth, float32 ``[T, B]``."""
+    """Discount of the value after each step, float32 ``[T, B]``."""
     hyper = state.hyper
     if config.average_reward:
         return undiscounted(rollout)
@@ -301,7 +301,7 @@ def _discounts(config: PPOConfig, state: PPOState, rollout: Rollout, grouped: Ro
 
 
 def _regrouped(parts: _Parts, rollout: Rollout) -> Rollout:
-    """The rollout with time moving where what ``gamma_per`` names ends."""
+    """The rollout with ``elapsed`` above 0 only where a unit of ``gamma_per`` ends."""
     if parts.config.gamma_per == "step":
         return rollout._replace(elapsed=jnp.ones_like(rollout.elapsed))
     if parts.config.gamma_per == "decision" and parts.agents.due is not None:

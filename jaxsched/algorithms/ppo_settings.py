@@ -94,7 +94,7 @@ class PPOConfig:
         return self.epochs * self.num_minibatches
 
     def _check_time(self) -> None:
-        """Check what says how far ahead is looked."""
+        """Check the settings of discount, horizon and span."""
         if self.final_horizon_s is not None and self.horizon_s is None:
             raise JaxschedError(
                 f"PPOConfig.final_horizon_s is {self.final_horizon_s}; it must be None without "

@@ -1,4 +1,4 @@
-"""A loss of pairs, for numbers of which only the order counts, such as priorities and affinities.
+"""A pairwise ranking loss for actions of which only the order counts, such as priorities.
 
 Axes: ``U`` units of an agent, ``D`` numbers of a unit, ``R`` rows that are ordered on their own.
 """

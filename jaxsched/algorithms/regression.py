@@ -1,8 +1,8 @@
-"""Supervised learning of a teacher's numbers, such as priorities and affinities.
+"""Supervised learning of a teacher's continuous actions, such as priorities and affinities.
 
 The counterpart of :mod:`jaxsched.algorithms.imitation` for continuous actions of several agents.
 The environment's observation is a :class:`~jaxsched.wrappers.teacher.Taught`:
-what the agents see and what the teacher would do. One call of ``update`` is
+what the agents observe and the teacher's action. One call of ``update`` is
 
     gradient_steps times:
         take batch_size sequences of the rollout, each as often as any other
@@ -116,7 +116,7 @@ class RegressionConfig:
 
 
 class RegressionState(NamedTuple):
-    """Everything that the learner remembers."""
+    """The learner's state."""
 
     params: PyTree
     optimiser: optax.OptState
@@ -211,7 +211,7 @@ def regression(agents: Agents, config: RegressionConfig) -> Learner:
 
 
 class Departure(NamedTuple):
-    """How far an agent is from what is wanted, step by step.
+    """Distance of an agent's actions from the wanted ones, for each step.
 
     Attributes:
       loss: float32 ``[...]``, mean over its active units; 0 without any.
@@ -231,7 +231,7 @@ def departures(
     likelihood: Likelihood,
     scale: float | Array,
 ) -> dict[str, Departure]:
-    """What each agent does against what is wanted of it, unweighted.
+    """Distances of each agent's actions from the wanted ones, unweighted.
 
     Args:
       losses: one per agent that is compared.

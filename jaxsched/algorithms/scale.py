@@ -1,4 +1,4 @@
-"""The scale of returns that a critic learns, where nobody knows it beforehand."""
+"""Normalisation of a critic's targets, for returns whose scale is not known beforehand."""
 
 from typing import NamedTuple
 
@@ -19,24 +19,24 @@ class Scale(NamedTuple):
 
     @classmethod
     def unknown(cls) -> "Scale":
-        """Before any target is seen: mean 0, deviation 1."""
+        """The scale before any target: mean 0, deviation 1."""
         return cls(MovingAverage.empty(), MovingAverage.empty())
 
     def after(self, target: Array) -> "Scale":
-        """With the targets of one more rollout."""
+        """The scale with the targets of one more rollout."""
         means = jnp.mean(target), jnp.mean(target**2)
         pairs = zip(self, means, strict=True)
         return Scale(*(average.after(value, DECAY) for average, value in pairs))
 
     def deviation(self) -> Array:
-        """Of the targets; 1 while none is known."""
+        """Standard deviation of the targets; 1 before any."""
         variance = self.square.mean() - self.mean.mean() ** 2
         return jnp.where(self.mean.weight > 0, jnp.sqrt(jnp.maximum(variance, LEAST_VARIANCE)), 1.0)
 
     def outward(self, value: Array) -> Array:
-        """What the critic says, in the units of rewards."""
+        """A normalised value in the units of rewards."""
         return self.mean.mean() + self.deviation() * value
 
     def inward(self, target: Array) -> Array:
-        """What the critic should say."""
+        """A value in the units of rewards, normalised."""
         return (target - self.mean.mean()) / self.deviation()

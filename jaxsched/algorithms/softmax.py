@@ -55,7 +55,7 @@ def entropy(log_probability: Array) -> Array:
 
 
 def has_choice(mask: Array) -> Array:
-    """Rows with more than one legal action: only these teach anything; bool ``[...]``."""
+    """Rows with more than one legal action; others have no gradient; bool ``[...]``."""
     return jnp.sum(mask, axis=-1) > 1
 
 

@@ -12,12 +12,13 @@ from jaxsched.bench.throughput import FIGURES, QUICK, QUICK_S, REPEATS, ROW_S, t
 from jaxsched.bench.time_to_score import time_to_score
 from jaxsched.bench.training import training_speed
 from jaxsched.errors import JaxschedError
+from jaxsched.ops import target
 
 SCORED = "training --score"
 TAKES = {
     "throughput": (
         *("quick", "batch", "figure", "repeats", "budget", "set", "servers"),
-        *("option", "peers", "peer_python", "devices"),
+        *("option", "peers", "peer_python", "devices", "lowering"),
     ),
     "training": ("set", "servers", "repeats", "updates", "warm_up", "devices"),
     SCORED: ("set", "servers", "score", "num_seeds", "devices"),
@@ -53,6 +54,7 @@ class Asked(NamedTuple):
       process_id: which of them this is.
       peers: whether other projects' environments are measured.
       peer_python: interpreter that has them.
+      lowering: how steps of one environment become those of all (``ops.target.LOWERINGS``).
     """
 
     quick: bool | None = None
@@ -73,6 +75,7 @@ class Asked(NamedTuple):
     process_id: int | None = None
     peers: bool | None = None
     peer_python: str | None = None
+    lowering: str | None = None
 
     def check(self, kind: str) -> None:
         """Refuse an unknown benchmark, and settings that this one would not look at.
@@ -151,14 +154,15 @@ def measured(
     sizes: dict[str, Any] = dict(QUICK) if asked.quick else {}
     sizes |= {"batches": asked.batch} if asked.batch else {}
     sizes |= {"repeats": asked.repeats} if asked.repeats else {}
-    return throughput(
-        system,
-        preset=preset,
-        figures=asked.figure or FIGURES,
-        devices=1 if mesh is None else mesh.size,
-        peers=bool(asked.peers or asked.peer_python),
-        peer_python=asked.peer_python,
-        budget=Budget(asked.budget or ROW_S, QUICK_S if asked.quick else math.inf),
-        **sizes,
-        **given,
-    )
+    with target.lowered_by(asked.lowering):
+        return throughput(
+            system,
+            preset=preset,
+            figures=asked.figure or FIGURES,
+            devices=1 if mesh is None else mesh.size,
+            peers=bool(asked.peers or asked.peer_python),
+            peer_python=asked.peer_python,
+            budget=Budget(asked.budget or ROW_S, QUICK_S if asked.quick else math.inf),
+            **sizes,
+            **given,
+        )

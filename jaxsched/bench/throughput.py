@@ -13,7 +13,14 @@ import jaxsched
 from jaxsched import traces
 from jaxsched.bench import timing
 from jaxsched.bench.budget import Budget, Pace
-from jaxsched.bench.loops import Chooser, at_random, by_policy, environment_loop, start_many
+from jaxsched.bench.loops import (
+    Chooser,
+    at_random,
+    by_policy,
+    environment_loop,
+    lowering_of,
+    start_many,
+)
 from jaxsched.bench.peers import MissingPeer, Peer, known_peers
 from jaxsched.core.environment import Environment
 from jaxsched.errors import JaxschedError
@@ -117,6 +124,10 @@ def throughput(
         interpreter that cannot be run.
     """
     _check(batches, repeats, figures, devices)
+    if "policy" in figures and target.lowering(0, alone=False) == target.KERNEL:
+        raise JaxschedError(
+            "bench: --lowering kernel has no policy; accepted: --figure environment"
+        )
     subject = _subject(name, preset, options, tables, figures, network, devices, overrides)
     result: dict[str, Any] = {
         "kind": "throughput",
@@ -332,7 +343,10 @@ def _row(
 ) -> dict[str, Any]:
     env, params, chooser = subject.env, subject.params, subject.choosers[figure]
     devices = timing.sharing(batch, subject.devices)
-    loop = environment_loop(env, params, chooser, batch=batch // devices, num_steps=num_steps)
+    lowering = lowering_of(env, params, chooser)
+    loop = environment_loop(
+        env, params, chooser, batch=batch // devices, num_steps=num_steps, lowering=lowering
+    )
     try:
         current = timing.laid_out(start_many(env, params, batch), devices)
         state = jax.tree.map(lambda leaf: leaf[0], current.state)
@@ -353,6 +367,7 @@ def _row(
     return {
         **row,
         "devices": devices,
+        "lowering": lowering,
         "decision_share": share,
         "decisions_per_s": share * row["steps_per_s"]["median"],
         "state_bytes_per_env": state_bytes,

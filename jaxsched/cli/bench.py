@@ -82,6 +82,14 @@ PeerPython = Annotated[
     Path | None, typer.Option(help="Interpreter of the environment that has them.")
 ]
 
+Lowering = Annotated[
+    str | None,
+    typer.Option(
+        help="Write steps side by side by vmap, over lanes, or as one kernel.",
+        show_default="as fits the device",
+    ),
+]
+
 
 def bench(
     kind: Kind = "throughput",
@@ -105,6 +113,7 @@ def bench(
     process_id: ProcessId = None,
     peers: Peers = False,
     peer_python: PeerPython = None,
+    lowering: Lowering = None,
     json_file: JsonFile = None,
 ) -> None:
     """Environment steps per second, with device, versions and compile time."""
@@ -131,6 +140,7 @@ def bench(
         process_id=process_id,
         peers=peers or None,
         peer_python=None if peer_python is None else str(peer_python),
+        lowering=lowering,
     )
     asked.check(kind)
     if json_file is not None:

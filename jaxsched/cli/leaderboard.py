@@ -26,7 +26,7 @@ from jaxsched.experiment.options import TraceOptions
 from jaxsched.files import make_folder
 
 if TYPE_CHECKING:
-    from jaxsched.leaderboard.plays import Piece, Record
+    from jaxsched.leaderboard.cells import Cell, Record
 
 FILE, JOBS = "leaderboard.json", "jobs"
 
@@ -213,7 +213,7 @@ def leaderboard(
 ) -> None:
     """Every policy that can act on rigid jobs, on common workloads, beside lower bounds."""
     from jaxsched.jobs.servers import read_servers
-    from jaxsched.leaderboard import plays
+    from jaxsched.leaderboard import cells
     from jaxsched.leaderboard.board import ITERATIONS
     from jaxsched.leaderboard.choosing import loads_of, workloads_of
     from jaxsched.leaderboard.text import tables_of
@@ -237,29 +237,29 @@ def leaderboard(
         failures=failures,
         checkpoint_s=checkpoint_s,
     )
-    choice = plays.Choice(
+    choice = cells.Choice(
         policies=None if policies is None else tuple(policies.split(",")),
         own=tuple(policy or ()),
         jobs=num_jobs,
         iterations=ITERATIONS if iterations is None else iterations,
         seed=seed,
-        draws=draws or plays.DRAWS,
+        draws=draws or cells.DRAWS,
         timed=timed,
         keep=None if times is None else out / JOBS,
     )
     screen = console()
     say = partial(screen.print, highlight=False)
-    record = plays.Record(out / FILE, choice.settings())
+    record = cells.Record(out / FILE, choice.settings())
     with screen.status("preparing"):
-        pieces = plays.pieces_of(chosen, data, swept, choice)
-    plays.play_missing(pieces, choice, record, processes or plays.usual_processes(), say)
-    sweeps, main = plays.boards_of(pieces, record), plays.main_boards(pieces, record)
+        found = cells.cells_of(chosen, data, swept, choice)
+    cells.play_missing(found, choice, record, processes or cells.usual_processes(), say)
+    sweeps, main = cells.boards_of(found, record), cells.main_boards(found, record)
     for lines in tables_of(sweeps, main):
         say("\n" + "\n".join(lines))
     if times is not None:
         make_folder(times)
-        say(f"\njobs' times: {plays.write_jobs(times, pieces, choice)}")
-    _deliver(pieces, record, screen, html=html, plot=plot, json=json)
+        say(f"\njobs' times: {cells.write_jobs(times, found, choice)}")
+    _deliver(found, record, screen, html=html, plot=plot, json=json)
 
 
 def _check_outputs(
@@ -277,7 +277,7 @@ def _check_outputs(
 
 
 def _deliver(
-    pieces: "Sequence[Piece]",
+    found: "Sequence[Cell]",
     record: "Record",
     screen: Any,
     *,
@@ -285,10 +285,10 @@ def _deliver(
     plot: Path | None,
     json: Path | None,
 ) -> None:
-    from jaxsched.leaderboard import plays
+    from jaxsched.leaderboard import cells
 
     screen.print(f"\nall values: {record.path}", highlight=False)
-    document = plays.document(pieces, record)
+    document = cells.document(found, record)
     if html is not None:
         from jaxsched.report.leaderboard import write_leaderboard
 
@@ -300,5 +300,5 @@ def _deliver(
         from jaxsched.leaderboard.picture import draw
 
         make_folder(plot)
-        draw(plot, plays.boards_of(pieces, record), plays.main_boards(pieces, record))
+        draw(plot, cells.boards_of(found, record), cells.main_boards(found, record))
         screen.print(f"figure written to {plot}", highlight=False)

@@ -106,14 +106,6 @@ def integer_weights(totals: tuple[int, ...]) -> tuple[int, Integers]:
     return unit, np.array([unit // t if t else 0 for t in totals], np.int32)
 
 
-def dominant_share(usage: Array, weights: Integers) -> Array:
-    """Largest share of any resource, in units of ``1 / U``, int32 ``[...]`` of ``[..., R]``.
-
-    Source: dominant resource fairness (Ghodsi et al. 2011).
-    """
-    return jnp.max(usage * weights, axis=-1)
-
-
 def dominant_amount(needs: npt.ArrayLike, totals: tuple[int, ...]) -> Integers:
     """How much of its dominant resource a task takes (ties: first resource), ``[...]``."""
     needs = np.asarray(needs, np.int32)

@@ -1,4 +1,4 @@
-"""What a script does with the library: train, compare, look, hand over.
+"""The functions of a script: train, compare, look ahead, replay, export.
 
 ``import jaxsched`` offers all of it; the command line parses, calls this layer, and prints.
 """

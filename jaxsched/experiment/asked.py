@@ -1,4 +1,4 @@
-"""What is asked of a comparison: who plays, and on what. Importing it imports no JAX."""
+"""A request for a comparison: the policies and the episodes. Importing it imports no JAX."""
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Players(NamedTuple):
-    """Who plays.
+    """Policies of a comparison.
 
     Attributes:
       heuristics: by name; None: all of them.
@@ -30,10 +30,10 @@ class Players(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What is played, beside the policies.
+    """Cluster, episodes and options of a comparison.
 
     Attributes:
-      preset: whose cluster and test traces are used; None: the system's own.
+      preset: preset whose cluster and test traces are used; None: the system's own.
       changes: of the environment, ``env.NAME=VALUE`` each.
       trace: where the episodes come from; None: the test traces.
       options: how a trace becomes episodes.

@@ -39,7 +39,7 @@ def compare(
     devices: int | str | None = None,
     **environment: Any,
 ) -> Comparison:
-    """Play policies on the same episodes.
+    """Evaluate policies on the same episodes.
 
     Args:
       system: name of a system, or a ``System``.
@@ -56,7 +56,7 @@ def compare(
       format: of trace files; told by their content if absent.
       columns: of a table of one's own, names in the file to names in a trace.
       timezone: of times in a trace file that say none, such as "Europe/Berlin".
-      preset: whose cluster and test traces are used; the system's own if absent.
+      preset: preset whose cluster and test traces are used; the system's own if absent.
       servers: the cluster, such as "40x8".
       set: changes of the environment as the command takes them, ``{"env.NAME": value}``.
       options: of the heuristics.
@@ -100,7 +100,7 @@ def _play(prepared: Prepared, mesh: Any, times: PlayedTimes | None = None) -> di
 
 
 def setting_of(prepared: Prepared, load: float | None) -> dict[str, Any]:
-    """The load that was asked for, if any, and the servers where all are alike.
+    """The requested load, if any, and the servers if all are alike.
 
     Args:
       prepared: the comparison.
@@ -116,7 +116,7 @@ def setting_of(prepared: Prepared, load: float | None) -> dict[str, Any]:
 
 
 def evaluate(system: Any, policy: Any, **arguments: Any) -> Comparison:
-    """Play one policy; the arguments are those of :func:`compare`.
+    """Evaluate one policy; the arguments are those of :func:`compare`.
 
     Raises:
       JaxschedError: a name, value or trace is refused.

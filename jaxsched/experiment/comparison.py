@@ -1,4 +1,4 @@
-"""Policies that were played on the same episodes: a table, a data frame, a report."""
+"""Results of a comparison: a table, a data frame, a report."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,6 +11,7 @@ import numpy as np
 from jaxsched.errors import JaxschedError, counted
 from jaxsched.experiment import frames
 from jaxsched.files import PathLike, make_folder, write_json
+from jaxsched.report.readable import aligned
 from jaxsched.report.schema import Comparison as Document
 from jaxsched.report.summary import Summary, number
 
@@ -28,7 +29,7 @@ class Comparison:
     Attributes:
       document: all values, as ``--json`` writes them (:mod:`jaxsched.report.schema`).
       setting: the ``load`` that was asked for and the ``servers`` as "4 x 8 GPUs", where known.
-      times: plays everything once more and returns the times of all jobs.
+      times: evaluates all policies once more and returns the times of all jobs.
     """
 
     document: Document
@@ -42,12 +43,12 @@ class Comparison:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was dropped, raised, capped or drawn where traces became episodes."""
+        """What was dropped, raised, capped or drawn when traces became episodes."""
         return tuple(self.document.get("notes", ()))
 
     @property
     def primary(self) -> str:
-        """The metric that policies are judged by."""
+        """The metric by which policies are ranked."""
         return self.document["primary"]
 
     @cached_property
@@ -107,7 +108,7 @@ class Comparison:
     def jobs(self) -> Any:
         """A data frame of all jobs: policy, episode, job, submission, start, end (s) and GPUs.
 
-        Plays everything once more.
+        Evaluates all policies once more.
 
         Raises:
           JaxschedError: pandas is not installed, or the comparison was read from a file.
@@ -152,13 +153,7 @@ class Comparison:
             column = self._column(metric)
             if sum(_width(each) + 2 for each in [*columns, column]) <= WIDTH:
                 columns.append(column)
-        lines = [
-            "  ".join(
-                text.rjust(_width(column)) if place else text.ljust(_width(column))
-                for place, (text, column) in enumerate(zip(row, columns, strict=True))
-            )
-            for row in zip(*columns, strict=True)
-        ]
+        lines = aligned(list(zip(*columns, strict=True)))
         episodes = self.document["episodes"]
         lines.append(f"means over {counted(episodes['count'], 'episode')} of {episodes['source']}")
         if self._summary.of_kind("learned"):

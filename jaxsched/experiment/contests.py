@@ -1,4 +1,4 @@
-"""What a comparison needs: policies, episodes, the cluster, and what is said about them."""
+"""Policies, episodes and cluster of a comparison, and facts about them."""
 
 from typing import Any, NamedTuple
 
@@ -20,14 +20,14 @@ from jaxsched.traces.describe import load_in_words
 
 
 class Prepared(NamedTuple):
-    """All that a comparison needs.
+    """A comparison that is ready to run.
 
     Attributes:
-      contest: what is compared on what.
+      contest: policies and episodes.
       names: heuristics.
       learned: trained policies.
       environment: cluster of the heuristics.
-      summary: what an import of the trace dropped or changed; empty if nothing was.
+      summary: changes by the import of the trace; empty if there are none.
       own: rules of the user's own.
     """
 
@@ -40,7 +40,7 @@ class Prepared(NamedTuple):
 
 
 def prepare(system: System, players: Players, asked: Asked, command: str = "") -> Prepared:
-    """Find everything that a comparison needs.
+    """Resolve policies, episodes and cluster of a comparison.
 
     Args:
       system: whose policies play.
@@ -89,7 +89,7 @@ def prepare(system: System, players: Players, asked: Asked, command: str = "") -
 
 
 def cluster_of(system: System, asked: Asked) -> tuple[Any, TraceSet]:
-    """The cluster of the heuristics, and the traces where none are asked for.
+    """The cluster of the heuristics, and the default traces.
 
     Raises:
       JaxschedError: a name or an option is refused.
@@ -104,7 +104,7 @@ def cluster_of(system: System, asked: Asked) -> tuple[Any, TraceSet]:
 def facts_of(
     system: System, environment: Any, episodes: Episodes, chosen: dict[str, Any]
 ) -> dict[str, Any]:
-    """What the table and the report say about the set-up."""
+    """Facts about the set-up, for the table and the report."""
     own = functions.facts(system, environment, chosen)
     load = load_in_words(episodes.tables, sum(environment.server_gpus()))
     return {

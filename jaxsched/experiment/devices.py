@@ -20,7 +20,7 @@ def mesh_of(
 
     Args:
       devices: a number, also as text, or ``all``; None: one, or all of several processes.
-      shard: what devices divide between them, one of ``SHARDS``.
+      shard: the axis that is divided between devices, one of ``SHARDS``.
       launch: how this process was launched as one of several
         (:func:`jaxsched.core.processes.launch_of`), for who has not met the others yet; before
         anything has looked for devices.

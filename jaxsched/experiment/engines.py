@@ -1,4 +1,4 @@
-"""Who trains the groups of a sweep, by name."""
+"""Engines that train the groups of a sweep, by name."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Handing policies over to programs without JAX: ``jaxsched.export``."""
+"""Exports of policies for programs without JAX: ``jaxsched.export``."""
 
 from collections.abc import Mapping, Sequence
 from os import PathLike
@@ -21,7 +21,7 @@ from jaxsched.systems import functions
 from jaxsched.systems.system import System
 
 FORMATS = ("safetensors",)
-"""What a policy is written as, unless asked otherwise."""
+"""Formats of a policy by default."""
 DEFAULT_TABLES = 4
 """Job tables of an environment where neither a trace nor the system says how many."""
 
@@ -111,7 +111,7 @@ def export(
 def check_together(
     environment: bool, *, policy: Mapping[str, Any], tables: Mapping[str, Any]
 ) -> None:
-    """Refuse arguments that do not go with what is exported.
+    """Refuse arguments that do not fit what is exported.
 
     Args:
       environment: whether an environment is.
@@ -128,7 +128,7 @@ def check_together(
 
 
 def _environment_of(what: Any) -> tuple[System, Named | None]:
-    """The system whose environment is meant, and the trained policy whose cluster it has."""
+    """The system of an environment to be exported, and the trained policy whose cluster it has."""
     if isinstance(what, Run | TrainedPolicy):
         what = what.place
     if isinstance(what, System) or not names_policy(str(what)):

@@ -1,4 +1,4 @@
-"""The trainings of a sweep's group, side by side, and engines: who trains the groups."""
+"""Trainings of a sweep's group, side by side, and the protocol of engines that train groups."""
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
@@ -21,7 +21,7 @@ Say = Callable[[str], None]
 
 
 class Session(NamedTuple):
-    """One call that trains what is left of a sweep.
+    """Options of a call that trains the rest of a sweep.
 
     Attributes:
       resume: go on with what is in the folder.
@@ -37,11 +37,11 @@ class Session(NamedTuple):
 
 
 Engine = Callable[[SweepPlan, Sequence[Group], Session], Iterator[tuple[Group, Rows]]]
-"""Trains groups of a sweep, and gives each with its rows as it ends."""
+"""Function that trains groups of a sweep and yields each with its rows as it ends."""
 
 
 class Shared(NamedTuple):
-    """What the groups of a sweep share where they are trained.
+    """Inputs that all groups of a sweep share.
 
     Attributes:
       system: what is trained on.
@@ -49,7 +49,7 @@ class Shared(NamedTuple):
       overrides: changes of it that all trainings have.
       train: job tables that are learnt on.
       validation: job tables that policies are scored on.
-      config: what the folder records.
+      config: contents of the folder's record.
       folder: of the sweep.
     """
 
@@ -63,7 +63,7 @@ class Shared(NamedTuple):
 
 
 def shared_by(planned: SweepPlan) -> Shared:
-    """What the groups of a planned sweep share."""
+    """The inputs that all groups of a planned sweep share."""
     sets = planned.sets
     return Shared(
         planned.system,
@@ -79,7 +79,7 @@ def shared_by(planned: SweepPlan) -> Shared:
 def in_this_process(
     planned: SweepPlan, groups: Sequence[Group], session: Session
 ) -> Iterator[tuple[Group, Rows]]:
-    """The usual engine: one group after the other, in this process.
+    """The default engine: one group after the other, in this process.
 
     Raises:
       Interrupted: asked to stop, with everything saved.
@@ -111,7 +111,7 @@ def training_of_group(
       stops: 0, or the exit status for what else asks to stop.
 
     Returns:
-      What became of its members: ``values``, ``seed``, ``score``, ``update``, ``last`` score and
+      Results of its members: ``values``, ``seed``, ``score``, ``update``, ``last`` score and
       ``policy`` (its folder in the sweep's).
 
     Raises:

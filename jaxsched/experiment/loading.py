@@ -1,4 +1,4 @@
-"""Loading what was trained: ``jaxsched.load``."""
+"""Loading runs and trained policies: ``jaxsched.load``."""
 
 from os import PathLike
 from pathlib import Path

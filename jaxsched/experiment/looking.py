@@ -1,4 +1,4 @@
-"""What could be gained: ``jaxsched.headroom``."""
+"""Gains by look-ahead: ``jaxsched.headroom``."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from jaxsched.systems.system import System
 
 @dataclass(frozen=True, eq=False)
 class Headroom:
-    """What look-ahead over a policy reaches.
+    """Results of look-ahead over a policy.
 
     Attributes:
       document: all values, as ``jaxsched headroom --json`` writes them.
@@ -93,7 +93,7 @@ def headroom(
     discount: float = float("inf"),
     **environment: Any,
 ) -> Headroom:
-    """Measure what look-ahead over a policy gains: on redrawn futures, and knowing the future.
+    """Measure the gain of look-ahead over a policy, on resampled futures and on the true one.
 
     Args:
       system: name of a system, or a ``System``.
@@ -114,8 +114,8 @@ def headroom(
       servers: the cluster as "40x8".
       set: changes of the environment as the command takes them, ``{"env.NAME": value}``.
       options: of the heuristics.
-      horizon: simulated seconds that plays go on; the system's own if absent.
-      futures: redrawn futures; 0: clairvoyant only.
+      horizon: simulated seconds of rollouts; the system's own if absent.
+      futures: resampled futures; 0: only the true one (clairvoyant).
       alternatives: actions tried; all if absent.
       margin: standard errors that a gain must exceed.
       discount: seconds after which a reward counts 1/e.
@@ -146,16 +146,16 @@ def look_ahead(
     on_prepared: Callable[[Prepared], object] = lambda prepared: None,
     on_progress: Callable[[str, int, int], None] = lambda name, done, total: None,
 ) -> dict[str, Any]:
-    """Measure what look-ahead over a base policy gains.
+    """Measure the gain of look-ahead over a base policy.
 
     Args:
       system: whose policies play.
-      base: the one policy that plays on; None: the best rule on these episodes.
+      base: the one policy of rollouts; None: the best rule on these episodes.
       shown: trained policies to show beside it.
       asked: on what.
       settings: of the look-ahead.
       command: that gives the same results.
-      on_prepared: called once the episodes are there, before they are played.
+      on_prepared: called when the episodes are ready, before any is played.
       on_progress: called with a policy, the episodes it has played, and how many there are.
 
     Returns:

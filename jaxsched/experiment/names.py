@@ -15,7 +15,7 @@ from jaxsched.systems.system import System
 
 
 def system_of(system: Any) -> System:
-    """A system by its name; a ``System`` stays what it is.
+    """The system of that name; a ``System`` is returned as it is.
 
     Raises:
       JaxschedError: neither.
@@ -44,7 +44,7 @@ def changes_of(
       settings: further changes by their paths, ``env.NAME`` of an environment.
 
     Raises:
-      JaxschedError: no size, the system cannot have it, or an option says it, too.
+      JaxschedError: it is no size, the system cannot have it, or an option sets it, too.
     """
     sizes = (
         {} if servers is None else system.environment.of_servers(*read_servers(servers, mixed=True))
@@ -69,7 +69,7 @@ def asked_of(
     options: Mapping[str, Any] | None,
     settings: Mapping[str, Any] | None = None,
 ) -> Asked:
-    """What is played beside the policies, as the calls of ``import jaxsched`` are given it.
+    """Cluster, episodes and options of a comparison, from arguments of ``import jaxsched``.
 
     Args:
       system: whose environment it is.
@@ -100,7 +100,7 @@ def assignments(changes: Mapping[str, Any] | None) -> list[str]:
 
 
 def as_word(value: Any, name: str) -> str:
-    """A value as the command takes it; text stays what it is.
+    """A value as text of the command line; text is returned as it is.
 
     Args:
       value: of Python or of NumPy.

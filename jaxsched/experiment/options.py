@@ -1,4 +1,4 @@
-"""How traces become episodes, as an experiment is asked for. Importing it imports no JAX."""
+"""Options by which traces become episodes. Importing it imports no JAX."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -7,14 +7,14 @@ from jaxsched.arguments import argument
 from jaxsched.errors import JaxschedError
 
 LOAD = "offered load"
-"""Name of the fact that says what the tables ask of the cluster, at best locality."""
+"""Name of the fact with the offered load of the tables, at best locality."""
 
 
 class TraceOptions(NamedTuple):
-    """How a trace becomes episodes; what is absent is left to the trace.
+    """Options by which a trace becomes episodes; absent ones are the trace's own.
 
     Attributes:
-      seed: of everything drawn.
+      seed: of all draws.
       num_traces: traces to draw or to generate.
       num_jobs: jobs of each.
       cut: cut a published trace into consecutive pieces, do not resample it.
@@ -39,11 +39,11 @@ class TraceOptions(NamedTuple):
     timezone: str | None = None
 
     def reading(self) -> dict[str, Any]:
-        """How a file is read, as ``jaxsched.traces.load`` takes it."""
+        """Arguments of ``jaxsched.traces.load`` for a file."""
         return {"format": self.format, "columns": self.columns, "timezone": self.timezone}
 
     def without_reading(self) -> "TraceOptions":
-        """The same for a trace that has a name and is no file."""
+        """The options for a named trace, which is no file."""
         return self._replace(format=None, columns=None, timezone=None)
 
 

@@ -1,4 +1,4 @@
-"""Networks and learners of the user's own, in place of a recipe's."""
+"""Networks and learners of the user, in place of a recipe's."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -20,20 +20,20 @@ from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.runs.overrides import changed
 from jaxsched.systems import functions, presets
+from jaxsched.systems.learner_recipes import with_learner
 from jaxsched.systems.learners import is_known
 from jaxsched.systems.parts import Network, TrainingSetup, always
-from jaxsched.systems.plain import with_learner
 from jaxsched.systems.recipe import Recipe
 from jaxsched.systems.stages import stages_of
 from jaxsched.systems.system import System
 from jaxsched.types import PRNGKey, PyTree, Specs
 
 FOR_LEARNERS = "plain-ppo"
-"""The recipe whose environment and loop an own learner uses unless another plain one is named."""
+"""The recipe whose environment and loop an own learner uses by default."""
 
 
 class Own(NamedTuple):
-    """What is the user's own in a training.
+    """The user's network or learner in a training.
 
     Attributes:
       network: a module with ``init`` and ``apply``, from observations ``[..., n]`` to scores.
@@ -45,7 +45,7 @@ class Own(NamedTuple):
     learner: Any = None
 
     def applied(self, system: System, preset: str, overrides: Sequence[str]) -> tuple[System, Any]:
-        """The system, knowing the own network, and the recipe with all changes.
+        """The system with the own network, and the recipe with all changes.
 
         Raises:
           JaxschedError: the preset is no plain one, or a change is refused.
@@ -75,14 +75,14 @@ class Own(NamedTuple):
         """The stages of the recipe, with the own learner in place of its own.
 
         Returns:
-          The system, which knows the own learner's policy, and the stages.
+          The system with the own learner's policy, and the stages.
         """
         if self.learner is None or is_known(self.learner):
             return system, stages_of(system, recipe, tables)
         return _with_learner(system, recipe, self.learner, tables)
 
     def config(self) -> dict[str, Any]:
-        """What a run directory records of it."""
+        """The record of it in a run directory."""
         learner = {} if self.learner is None else {"own_learner": name_of(self.learner)}
         network = {} if self.network is None else {"own_network": name_of(self.network)}
         return {**learner, **network}
@@ -114,7 +114,7 @@ def _with_kind(
     policy: Callable[[str, Play], Policy],
     weights: Callable[[PRNGKey, Specs], PyTree],
 ) -> System:
-    """A system that knows one more kind of network; all else is as it was."""
+    """The system with one more kind of network."""
     made = cache(policy)  # policies are static: the same object at each call
 
     def network_of(env: Any, of: str) -> Any:

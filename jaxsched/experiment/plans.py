@@ -1,4 +1,4 @@
-"""A training before it runs: recipe, job tables, stages, and what a run directory records."""
+"""Plans of trainings: recipe, job tables, stages, and the record in the run directory."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -28,14 +28,14 @@ from jaxsched.units import readable_time
 
 
 class Plan(NamedTuple):
-    """All that decides a training.
+    """Everything that determines a training.
 
     Attributes:
       system: what is trained on.
       recipe: with all changes.
       sets: the job tables.
-      stages: what the recipe trains, in order.
-      config: what a run directory records; on it depends whether a run may be resumed.
+      stages: stages of the recipe, in order.
+      config: the record in the run directory; a run may be resumed only with an equal one.
       seeds: of the run, one policy each.
       start: weights that the seeds start from; None: drawn.
       mesh: devices; None: one.
@@ -52,7 +52,7 @@ class Plan(NamedTuple):
 
     @property
     def learned(self) -> TrainingSetup:
-        """The stage whose policy is the run's."""
+        """The stage that trains the run's policy."""
         return self.stages[-1]
 
 
@@ -70,7 +70,7 @@ def plan(
     mesh: Mesh | None = None,
     own: Own | None = None,
 ) -> Plan:
-    """Find everything that a training needs; nothing is compiled or written.
+    """Resolve everything that a training needs; nothing is compiled or written.
 
     Args:
       system: what is trained on.
@@ -78,8 +78,8 @@ def plan(
       overrides: changes of the recipe, ``path=value`` each.
       seed: the first seed.
       num_seeds: how many are trained side by side.
-      trace: what is learnt on; the recipe's if absent.
-      test_trace: what the policy is compared on at the end; of a log its last jobs if absent.
+      trace: training traces; the recipe's if absent.
+      test_trace: traces of the comparison at the end; of a log its last jobs if absent.
       options: how traces become episodes.
       start: trained policies to start from, and how they were named.
       mesh: devices that environments or seeds are divided between.
@@ -119,7 +119,7 @@ def plan(
 def plan_into(
     path: Path, system: System, *, resume: bool = False, overwrite: bool = False, **what: Any
 ) -> Plan:
-    """Plan a training for a folder, which is looked at before any trace is read.
+    """Plan a training for a folder, which is checked before any trace is read.
 
     Args:
       path: the run directory.
@@ -142,7 +142,7 @@ def plan_into(
 def identity(
     system: System, preset: str, overrides: Sequence[str], seed: int, num_seeds: int
 ) -> dict[str, Any]:
-    """What a run directory records and is known before traces are read."""
+    """The part of a run's record that is known before traces are read."""
     return {
         "system": system.name,
         "preset": preset,
@@ -180,7 +180,7 @@ def _starting_weights(
 
 
 def introduced(planned: Plan, place: str) -> list[str]:
-    """What is said before a training begins, a line each: notes, cluster, load, budgets."""
+    """Lines shown before a training begins: notes, cluster, load, budgets."""
     sets, system = planned.sets, planned.system
     lines = list(dict.fromkeys(part.summary for part in sets if part.summary))
     lines += [] if sets.train.summary else [f"  {note}" for note in sets.train.notes]
@@ -206,7 +206,7 @@ def tested(planned: Plan, trained: Trained, command: str) -> dict[str, Any]:
 
     Args:
       planned: the training.
-      trained: what it found.
+      trained: its result.
       command: that gives the same results.
 
     Returns:

@@ -17,7 +17,7 @@ ALL = "all"
 
 
 def players_of(policies: Any, system: System) -> Players:
-    """Who plays.
+    """The policies of a comparison.
 
     Args:
       policies: ``"all"`` heuristics, one policy, or a list: names of rules, ``SYSTEM/pretrained``,
@@ -52,12 +52,12 @@ def players_of(policies: Any, system: System) -> Players:
 
 
 def each_of(policies: Any) -> Iterable[Any]:
-    """What is given one by one: the members of a list, or what is one policy."""
+    """The members of a list of policies, or a single policy as a list."""
     return policies if isinstance(policies, Iterable) and not _is_one(policies) else [policies]
 
 
 def owner_of(policies: Any, system: System) -> System:
-    """The system as a given run knows it, with a network of one's own; else the system."""
+    """The system of a given run, which may have an own network; else the system."""
     given = policies if isinstance(policies, list | tuple) else [policies]
     for policy in given:
         if isinstance(policy, Run | TrainedPolicy) and policy.owner is not system:

@@ -1,4 +1,4 @@
-"""Who held which GPUs when: ``jaxsched.replay``, and schedules of golden cases."""
+"""Recorded schedules of one episode: ``jaxsched.replay``, and those of golden cases."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,13 +31,13 @@ CHANGED = "changed in the traces"
 
 @dataclass(frozen=True, eq=False)
 class Replay:
-    """Schedules of one episode, moment by moment.
+    """Recorded schedules of one episode.
 
     Attributes:
       schedules: one for each policy.
       title: of the page.
       facts: of the set-up.
-      notes: what was dropped, changed or drawn in the traces.
+      notes: changes of the traces: what was dropped, changed or drawn.
     """
 
     schedules: Sequence[Schedule]
@@ -96,7 +96,7 @@ def replay(
     options: Mapping[str, Any] | None = None,
     **environment: Any,
 ) -> Replay:
-    """Play one episode under several policies and keep who held which GPUs when.
+    """Play one episode under several policies and record which job holds which GPUs when.
 
     Args:
       system: name of a system, or a ``System``.
@@ -154,7 +154,7 @@ def show(
     *,
     on_player: Callable[[str], Callable[[int], None]] = _silent,
 ) -> Replay:
-    """Play one episode under policies of a system, each in its own form of the environment.
+    """Record one episode under each policy, in the environment of that policy.
 
     Args:
       system: whose policies play.
@@ -162,7 +162,8 @@ def show(
       learned: trained policies, one seed each; they come first on the page.
       asked: on what; where it tells no number of traces, as many as the episode takes are made.
       episode: which of the traces, from 0.
-      on_player: called with a policy that begins; what it gives is called with the steps played.
+      on_player: called with each policy before it is played; returns a function that is called with
+        the steps played.
 
     Raises:
       JaxschedError: a name, value or trace is refused, or there is no such episode.
@@ -213,7 +214,7 @@ def show(
 def show_case(
     path: Path, case: Mapping[str, Any], episode: int = 0, policies: Sequence[str] = ()
 ) -> Replay:
-    """A golden case as it is, or under rules of its system.
+    """Recorded schedules of a golden case, as it is or under rules of its system.
 
     Args:
       path: of its file, beside which its tables are.

@@ -29,7 +29,7 @@ class Run:
       curves: per seed, its evaluations on the validation traces; empty where it is not known.
       scores: per seed, that of its best policy on these traces; None where it is not known.
       facts: of the run: system, preset, seeds, devices.
-      finished: whether it came to its end.
+      finished: whether it ran to its end.
       owner: the system.
       wall_s: seconds of training over all sessions, evaluations included; None if not known.
       folder: holds the temporary directory.
@@ -52,7 +52,7 @@ class Run:
 
     @property
     def place(self) -> str:
-        """What ``jaxsched.load`` finds it by."""
+        """Argument of ``jaxsched.load`` for this run."""
         return str(self.path)
 
     @property
@@ -86,7 +86,7 @@ class Run:
 
     @property
     def metrics(self) -> Any:
-        """What ``metrics.jsonl`` holds, a data frame with a row a line.
+        """The lines of ``metrics.jsonl`` as rows of a data frame.
 
         Raises:
           JaxschedError: pandas is not installed.

@@ -31,10 +31,10 @@ class Episodes(NamedTuple):
 
     Attributes:
       tables: the tables.
-      source: what they are; with the digest of the trace that they were made of.
-      summary: what an import dropped or changed; empty if nothing was.
+      source: description of the tables, with the digest of the trace that they were made of.
+      summary: changes by an import; empty if there are none.
       digest: of that trace (``Trace.digest``); empty for traces that are job tables themselves.
-      fixed: whether the tables are there as they are, not drawn or cut as the options say.
+      fixed: whether the tables are given, not drawn or cut by the options.
     """
 
     tables: list[JobTable]
@@ -45,15 +45,15 @@ class Episodes(NamedTuple):
 
     @property
     def notes(self) -> list[str]:
-        """What was dropped, changed or drawn, one sentence each."""
+        """Changes when the trace became tables, one sentence each."""
         return notes_of(self.tables)
 
     def made_with(
         self, options: TraceOptions, system: System, env: Environment | None = None
     ) -> "Episodes":
-        """These episodes as the options want them.
+        """These episodes with the options applied.
 
-        Of fixed tables the first ones, or their start; then job tables are rescaled.
+        Of fixed tables the first ones, or their first jobs; then job tables are rescaled.
 
         Args:
           options: what is wanted.
@@ -125,11 +125,11 @@ def resolve(
     workloads of ``jaxsched.traces.clusters`` are always cut, so that their bursts and hours stay.
 
     Args:
-      source: what the episodes are made of.
+      source: source of the episodes.
       system: whose jobs are wanted.
       options: how the trace becomes episodes.
       env: whose cluster the jobs are for; the system's usual one if absent.
-      read: reads files; who resolves one file several times may keep what it gave.
+      read: reads files; a caller that resolves one file several times may cache it.
 
     Raises:
       JaxschedError: unknown name, unreadable file, or nothing usable in it.

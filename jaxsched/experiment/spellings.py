@@ -1,4 +1,4 @@
-"""Old spellings of names and options, which go on for one version. Importing it imports no JAX."""
+"""Former spellings of names and options, accepted for one version. Importing it imports no JAX."""
 
 from collections.abc import Callable, Iterable, Mapping
 
@@ -24,7 +24,7 @@ environment options and networks are ``Environment.former_options`` and
 def present_name(
     kind: str, name: str, renamed: Mapping[str, str] | None = None, tell: Tell = _silent
 ) -> str:
-    """A name as it is spelt today.
+    """The present spelling of a name.
 
     Args:
       kind: a key of ``RENAMED``.
@@ -45,7 +45,7 @@ def present_assignments(
     renamed: Mapping[str, str] | None = None,
     tell: Tell = _silent,
 ) -> list[str]:
-    """``name=value`` each, the names as they are spelt today; see ``present_name``."""
+    """``name=value`` each, with present names; see ``present_name``."""
     parts = (assignment.partition("=") for assignment in assignments or ())
     return [
         f"{present_name(kind, name, renamed, tell)}{sign}{value}" for name, sign, value in parts
@@ -58,7 +58,7 @@ def present_settings(
     networks: Mapping[str, str],
     tell: Tell = _silent,
 ) -> list[str]:
-    """Changes of a recipe or an environment as they are spelt today.
+    """Changes of a recipe or an environment in present spelling.
 
     Args:
       assignments: ``path=value`` each.

@@ -35,8 +35,8 @@ def sets_of(
     Args:
       system: whose jobs they are.
       recipe: names the traces that are left out, and has the environment.
-      trace: what is learnt on; of a log the test and validation jobs, too.
-      test_trace: what is tested on.
+      trace: training traces; of a log also the test and validation jobs.
+      test_trace: test traces.
       options: how traces become episodes.
 
     Raises:

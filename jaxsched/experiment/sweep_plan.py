@@ -1,4 +1,4 @@
-"""A sweep before it runs: what all of its groups share, and the groups."""
+"""Plans of sweeps: the groups and the inputs that they share."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,7 +21,7 @@ from jaxsched.systems.system import System
 
 
 class SweepPlan(NamedTuple):
-    """What all groups of a sweep share.
+    """A planned sweep.
 
     Attributes:
       system: what is trained on.
@@ -47,7 +47,7 @@ class SweepPlan(NamedTuple):
 
     @property
     def notes(self) -> dict[str, list[str]]:
-        """What was changed in the traces."""
+        """Changes of the traces, one sentence each."""
         return {name: part.notes for name, part in self.sets._asdict().items()}
 
     def named(self, group: Group) -> str:
@@ -72,7 +72,7 @@ def plan_sweep(
     resume: bool = False,
     mesh: Mesh | None = None,
 ) -> SweepPlan:
-    """Find everything that a sweep needs; nothing is compiled or written.
+    """Resolve everything that a sweep needs; nothing is compiled or written.
 
     Args:
       system: what is trained on.
@@ -83,7 +83,7 @@ def plan_sweep(
       seed: the first seed.
       num_seeds: seeds of each combination.
       side_by_side: trainings of one program at most; all that can be, if absent.
-      trace: what is learnt on; the recipe's if absent.
+      trace: training traces; the recipe's if absent.
       options: how traces become episodes.
       resume: go on with the sweep that is in the folder.
       mesh: devices.

@@ -1,4 +1,4 @@
-"""Trainings of a sweep that have ended: a table, a data frame, a picture."""
+"""Results of a sweep: a table, a data frame, a picture."""
 
 import io
 from collections.abc import Callable, Mapping, Sequence
@@ -34,7 +34,7 @@ class Sweep:
         the validation traces, ``update`` of the best policy, ``last`` score, ``policy`` (its
         folder).
       over: of each setting its values, by how the command takes them.
-      metric: what the score is.
+      metric: name of the score.
       path: folder of the sweep.
       folder: holds the temporary directory, where no folder was asked for.
     """

@@ -29,7 +29,7 @@ def run_sweep(planned: SweepPlan, session: Session, engine: Engine = in_this_pro
     Args:
       planned: the sweep.
       session: how; with ``resume``, the sweep that is in the folder goes on.
-      engine: who trains the groups.
+      engine: the engine.
 
     Raises:
       Interrupted: asked to stop, with everything saved.
@@ -94,7 +94,7 @@ def sweep(
       num_seeds: seeds of each combination.
       out: folder of the sweep; a temporary one if absent.
       resume: go on with the sweep in ``out``.
-      traces: what is learnt on; the recipe's if absent.
+      traces: training traces; the recipe's if absent.
       trace_seed: of what is drawn.
       num_traces: how many.
       num_jobs: jobs of each.

@@ -1,4 +1,4 @@
-"""Folders that go when nobody holds them any more."""
+"""Temporary folders, removed with the last object that holds them."""
 
 import shutil
 import tempfile

@@ -26,7 +26,7 @@ from jaxsched.runs.trained import Trained
 from jaxsched.runs.trainer import Progress
 
 STOPPED = 128 + signal.SIGINT
-"""The status of a training that its caller stops, as Ctrl-C does."""
+"""Exit status of a training that its caller stops; that of Ctrl-C."""
 
 Callback = Callable[[Progress], object]
 
@@ -78,7 +78,7 @@ class Training:
         self._trained: Trained | None = None
 
     def __iter__(self) -> "Training":
-        """The training itself."""
+        """The iterator itself."""
         return self
 
     def __next__(self) -> Progress:
@@ -153,7 +153,7 @@ class Training:
         )
 
     def _asked(self, ahead_s: float) -> int:
-        """The status of what asks to stop before a chunk that takes so long; 0: nothing."""
+        """Exit status if a stop is requested before the next chunk, which takes so long; else 0."""
         return STOPPED if self._stops else self._limit.status_before(ahead_s)
 
     def _stopped(self, stopped: trainer.Interrupted) -> None:

@@ -38,7 +38,7 @@ def to_the_report(
       overwrite: replace it.
       track: names of trackers that are logged to as well.
       limit: a time and further signals that end the session.
-      say: called with a line about what is about to happen.
+      say: called with a line about the next step.
 
     Returns:
       The comparison, which is in the folder; None in all processes but the first.

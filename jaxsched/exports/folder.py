@@ -33,7 +33,7 @@ def check_free(path: Path, overwrite: bool, is_export: Callable[[Path], Any]) ->
 
 
 def write_folder(path: Path, files: Mapping[str, bytes]) -> None:
-    """Write a folder beside its place and rename it, so that nobody sees half of it."""
+    """Write a folder beside its place and rename it, so that it never appears half written."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     replaced = path.with_name(f".{path.name}.{os.getpid()}.old.tmp")
     try:

@@ -38,7 +38,7 @@ from jaxsched.exports.manifest import (
     to_json,
 )
 from jaxsched.exports.weights import from_bytes, named_weights, to_bytes
-from jaxsched.json_values import to_plain
+from jaxsched.json_values import json_value
 from jaxsched.networks import description as nd
 from jaxsched.systems.cluster_arrays import ClusterArrays
 from jaxsched.types import Array, ArraySpec, Feature, PyTree
@@ -143,7 +143,7 @@ def load_export(directory: str | Path, *, expected: Mapping[str, Any] | None = N
     manifest = read_manifest(path)
     for name in _CHECKED:
         if expected and name in expected:
-            found, wanted = manifest.get(name), to_plain(expected[name])
+            found, wanted = manifest.get(name), json_value(expected[name])
             if found != wanted:
                 raise JaxschedError(
                     f"{path}: the policy has {name.replace('_', ' ')} {found!r}, "

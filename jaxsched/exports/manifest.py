@@ -11,7 +11,7 @@ from jaxsched.errors import JaxschedError
 from jaxsched.exports.golden import MIN_GOLDEN_ROWS
 from jaxsched.exports.layout import GROUPS, feature_groups
 from jaxsched.exports.schema import check_document, read_json
-from jaxsched.json_values import to_plain
+from jaxsched.json_values import json_value
 from jaxsched.networks import description as nd
 from jaxsched.provenance import facts
 from jaxsched.types import ArraySpec, Feature
@@ -212,7 +212,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
 
 def to_json(document: Any) -> str:
     """JSON with each list of plain values on one line."""
-    text = json.dumps(to_plain(document), indent=2, allow_nan=False)
+    text = json.dumps(json_value(document), indent=2, allow_nan=False)
     # Strings hold no raw line break, so this only ever touches the space between values.
     return re.sub(r"\[\n *([^][{}]*)\n *\]", _on_one_line, text) + "\n"
 

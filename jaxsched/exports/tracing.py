@@ -1,8 +1,8 @@
 """From a JAX function of named arrays to a program of the operations in ``operations.py``.
 
 The function is traced for one decision, without a batch axis. Loops of known length are unrolled,
-what depends on no input is computed here, equal steps are written once, and steps that nobody needs
-are left out.
+what depends on no input is computed here, equal steps are written once, and steps whose results are
+unused are left out.
 """
 
 import math

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 
-def plain(values: Any, digits: int = 6) -> list[Any]:
+def json_numbers(values: Any, digits: int = 6) -> list[Any]:
     """Numbers as JSON has them: whole ones as such, null for what is not finite; nested as given.
 
     Args:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jaxsched.errors import JaxschedError
-from jaxsched.jobs.numbers import plain
+from jaxsched.jobs.numbers import json_numbers
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -214,32 +214,37 @@ class Schedule:
             "episode": self.episode,
             "unit": self.unit,
             "bands": [[band.name, band.rows] for band in self.bands],
-            "pieces": {name: plain(getattr(self.pieces, name)) for name in PIECE_COLUMNS},
+            "pieces": {name: json_numbers(getattr(self.pieces, name)) for name in PIECE_COLUMNS},
             "level_title": self.level_title,
             "levels": list(self.levels),
-            "submit": plain(self.submit),
-            "start": plain(_or_nan(self.start)),
-            "finish": plain(_or_nan(self.finish)),
-            "model": plain(self.model),
+            "submit": json_numbers(self.submit),
+            "start": json_numbers(_or_nan(self.start)),
+            "finish": json_numbers(_or_nan(self.finish)),
+            "model": json_numbers(self.model),
             "models": list(self.models),
             "facts": [
                 {"name": fact.name, "unit": fact.unit, "values": _plain_fact(fact.values)}
                 for fact in self.facts
             ],
-            "deadline": None if self.deadline is None else plain(self.deadline),
+            "deadline": None if self.deadline is None else json_numbers(self.deadline),
             "lines": [
                 {
                     "name": line.name,
                     "chart": line.chart,
                     "unit": line.unit,
                     "stacked": line.stacked,
-                    "times": plain(line.times),
-                    "values": plain(line.values),
+                    "times": json_numbers(line.times),
+                    "values": json_numbers(line.values),
                 }
                 for line in self.lines
             ],
             "marks": [
-                {"name": m.name, "times": plain(m.times), "job": plain(m.job), "row": plain(m.row)}
+                {
+                    "name": m.name,
+                    "times": json_numbers(m.times),
+                    "job": json_numbers(m.job),
+                    "row": json_numbers(m.row),
+                }
                 for m in self.marks
             ],
             "decisions": None if decisions is None else _plain_decisions(decisions),
@@ -256,17 +261,17 @@ def _or_nan(times: Floats) -> Floats:
 
 def _plain_fact(values: Sequence[float] | Sequence[str]) -> list[Any]:
     words = any(isinstance(value, str) for value in values)
-    return [str(value) for value in values] if words else plain(values)
+    return [str(value) for value in values] if words else json_numbers(values)
 
 
 def _plain_decisions(decisions: Decisions) -> dict[str, Any]:
     return {
-        "times": plain(decisions.times),
+        "times": json_numbers(decisions.times),
         "inputs": list(decisions.inputs),
-        "seen": plain(decisions.seen, 4),
+        "seen": json_numbers(decisions.seen, 4),
         "choices": list(decisions.choices),
-        "scores": plain(decisions.scores, 4),
-        "chosen": plain(decisions.chosen),
+        "scores": json_numbers(decisions.scores, 4),
+        "chosen": json_numbers(decisions.chosen),
         "every": decisions.every,
     }
 

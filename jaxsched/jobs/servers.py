@@ -55,6 +55,11 @@ class Kind(NamedTuple):
         """GPUs in all."""
         return self.num_servers * self.gpus_per_server
 
+    @property
+    def most_for_a_job(self) -> int:
+        """GPUs that one job can have here."""
+        return min(self.largest_job, self.num_gpus)
+
 
 class Servers(NamedTuple):
     """The servers of a cluster.

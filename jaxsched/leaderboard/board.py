@@ -19,9 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from jaxsched.errors import JaxschedError
 from jaxsched.leaderboard.entries import Entry
-from jaxsched.leaderboard.recorded import recorded_entry
+from jaxsched.leaderboard.recorded import players_of
 from jaxsched.leaderboard.window import (
     Window,
     figures,
@@ -142,7 +141,7 @@ class Standings:
     def to_json(self) -> dict[str, Any]:
         """Plain values; ``from_json`` reads them back."""
         rows = [
-            {**row._asdict(), **{name: plain_interval(getattr(row, name)) for name in _INTERVALS}}
+            {**row._asdict(), **{name: interval_to_json(getattr(row, name)) for name in _INTERVALS}}
             for row in self.standings
         ]
         lists = {"notes": list(self.notes), "waiting": list(self.waiting)}
@@ -161,7 +160,7 @@ class Standings:
         return Standings(**{**values, **tuples, "standings": rows})
 
 
-def plain_interval(found: Interval) -> dict[str, float | None]:
+def interval_to_json(found: Interval) -> dict[str, float | None]:
     """An interval as plain values; None where it has no number."""
     return {name: None if math.isnan(end) else end for name, end in asdict(found).items()}
 
@@ -217,7 +216,7 @@ def play(
     """
     began = time.process_time()
     first = draws[0]
-    entries, notes = _players(first, entries)
+    entries, notes = players_of(first, entries)
     kinds: set[Locality] = {"strict", *(entry.locality for entry in entries)}
     measured = [_Draw(draw, *_measures(draw, kinds, iterations)) for draw in draws]
     reference = next((e for e in entries if e.name == REFERENCE), entries[0])
@@ -266,25 +265,6 @@ def failures_of(ready: Prepared) -> str | None:
     """What tells how servers fail; None where they never do."""
     outages = ready.outages
     return None if outages is None else f"{ready.failures} {outages.digest()[:12]}"
-
-
-def _players(first: Prepared, entries: Sequence[Entry]) -> tuple[list[Entry], list[str]]:
-    """Who can play a workload, what its log says first, and what is said of both."""
-    misses = {entry.name: entry.misses(first) for entry in entries}
-    found = [entry for entry in entries if not misses[entry.name]]
-    reasons = [reason for reason in dict.fromkeys(misses.values()) if reason]
-    if not found:
-        raise JaxschedError(
-            f"workload '{first.name}': its jobs have no {' and no '.join(reasons)} (needed by "
-            f"{', '.join(misses)}); accepted: further policies, or a log that has them"
-        )
-    notes = [
-        f"not played, since jobs have no {reason}: "
-        + ", ".join(name for name, missed in misses.items() if missed == reason)
-        for reason in reasons
-    ]
-    recorded, said = recorded_entry(first)
-    return [*found, *([recorded] if recorded else [])], [*said, *notes]
 
 
 def _measures(

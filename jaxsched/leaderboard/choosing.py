@@ -7,7 +7,7 @@ from typing import Any
 
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs.servers import Servers
-from jaxsched.leaderboard.plays import check_loads
+from jaxsched.leaderboard.cells import check_loads
 from jaxsched.leaderboard.sources import is_name
 from jaxsched.leaderboard.workloads import BY_NAME_ONLY, WORKLOADS, Workload
 from jaxsched.traces import clusters, registry

@@ -212,7 +212,7 @@ def _play_own(spec: str, function: Any, table: JobTable, cluster: Cluster) -> Re
 
 
 def by_priority(table: JobTable, cluster: Cluster, priority: np.ndarray) -> Records:
-    """A replay in which the first in order that fits starts, and nobody is suspended.
+    """A replay in which the first in order that fits starts, and no job is suspended.
 
     Args:
       table: jobs, ``n`` of them.

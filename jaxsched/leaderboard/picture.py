@@ -7,7 +7,7 @@ import numpy as np
 
 from jaxsched.files import PathLike
 from jaxsched.leaderboard.board import Standings
-from jaxsched.leaderboard.plays import load_of
+from jaxsched.leaderboard.cells import load_of
 from jaxsched.leaderboard.text import geometric_mean, overall
 from jaxsched.pictures import COLOURS, COLUMN_IN, new_figure, save_figure, styled
 

@@ -1,11 +1,15 @@
-"""What really happened, as a row beside the policies: the starts and ends that a log has.
+"""Which policies can play a workload, and what really happened as a row beside them.
 
-They stand beside policies only where submissions are where the log has them. The log's cluster is
-not known; how many GPUs were in use at once, and how many the policies have, is said.
+The starts and ends of a log stand beside policies only where submissions are where it has them.
+The log's cluster is not known; the notes say how many GPUs were in use at once, and how many the
+policies have.
 """
+
+from collections.abc import Sequence
 
 import numpy as np
 
+from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.jobs.schedule import most_at_once
 from jaxsched.leaderboard.entries import Entry
@@ -14,6 +18,36 @@ from jaxsched.leaderboard.workloads import Prepared
 from jaxsched.trace_replay import Cluster, Records
 
 NAME = "as recorded"
+
+
+def players_of(
+    ready: Prepared, entries: Sequence[Entry], window: Window | None = None
+) -> tuple[list[Entry], list[str]]:
+    """The policies that can play a workload, then the row of its log; and notes on both.
+
+    Args:
+      ready: the workload.
+      entries: the policies.
+      window: the jobs that count; those of ``window_of`` if absent.
+
+    Raises:
+      JaxschedError: the jobs lack a column that each of the policies needs.
+    """
+    misses = {entry.name: entry.misses(ready) for entry in entries}
+    found = [entry for entry in entries if not misses[entry.name]]
+    reasons = [reason for reason in dict.fromkeys(misses.values()) if reason]
+    if not found:
+        raise JaxschedError(
+            f"workload '{ready.name}': its jobs have no {' and no '.join(reasons)} (needed by "
+            f"{', '.join(misses)}); accepted: further policies, or a log that has them"
+        )
+    notes = [
+        f"not played, since jobs have no {reason}: "
+        + ", ".join(name for name, missed in misses.items() if missed == reason)
+        for reason in reasons
+    ]
+    recorded, said = recorded_entry(ready, window)
+    return [*found, *([recorded] if recorded else [])], [*said, *notes]
 
 
 def recorded_entry(

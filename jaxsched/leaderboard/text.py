@@ -7,6 +7,7 @@ import numpy as np
 
 from jaxsched.leaderboard.board import Standing, Standings
 from jaxsched.report.advice import Contender, advice, together
+from jaxsched.report.readable import aligned
 from jaxsched.units import TimeUnit, in_unit, readable_time, three_figures, unit_of
 
 MARKS = {"run times": "*", "estimates": "'", "prediction": "~", "unstated": "?"}
@@ -39,7 +40,7 @@ def workload_table(found: Standings) -> list[str]:
     ]
     rows = [_cells(row, unit, intervals) for row in ordered]
     head = _heads(found.reference, unit, intervals, ordered)
-    lines += ["  " + line for line in _aligned([*head, *rows])]
+    lines += ["  " + line for line in aligned([*head, *rows])]
     return [*lines, f"  {LEGEND}; {_COLUMNS}", *priority_table(ordered)]
 
 
@@ -106,18 +107,6 @@ def _cells(row: Standing, unit: TimeUnit, intervals: bool) -> list[str]:
     return cells if row.seconds is None else [*cells, f"{row.seconds:.2f}"]
 
 
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Columns as wide as their content, the first one to the left."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            cell.rjust(width) if place else cell.ljust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
-
-
 def priority_table(rows: Sequence[Standing]) -> list[str]:
     """High-priority and spot jobs apart; no lines where jobs have no two kinds of priority."""
     rows = [row for row in rows if "eviction_rate" in row.figures]
@@ -131,7 +120,7 @@ def priority_table(rows: Sequence[Standing]) -> list[str]:
          "evicted", "wasted (GPU h)", "share"],
     ]  # fmt: skip
     cells = [_by_priority(row, unit) for row in rows]
-    return [*("  " + line for line in _aligned([*head, *cells])), f"  {_PRIORITIES}"]
+    return [*("  " + line for line in aligned([*head, *cells])), f"  {_PRIORITIES}"]
 
 
 def _by_priority(row: Standing, unit: TimeUnit) -> list[str]:

@@ -9,6 +9,7 @@ import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +22,7 @@ from jaxsched.jobs.servers import Kind
 from jaxsched.leaderboard.sources import Drawn, Log, of_trace, read
 from jaxsched.trace_replay import Cluster
 from jaxsched.trace_replay.demands import capped
-from jaxsched.trace_replay.gpu_types import check_types
+from jaxsched.trace_replay.gpu_types import check_types, types_for
 from jaxsched.trace_replay.outages import Outages, outages_of
 from jaxsched.trace_replay.speeds import read_speeds, with_speeds
 from jaxsched.trace_replay.tables import groups_of
@@ -106,6 +107,7 @@ class Prepared(NamedTuple):
       log: what else is known of the jobs, row by row.
       failures: of the workload.
       checkpoint_s: likewise.
+      outages: when servers are away; drawn ones depend on the jobs.
       recorded: whether the log's own starts and ends can stand beside policies: it is somebody's
         own, submissions are where it has them, GPUs have no types (jobs would have run for other
         times than they did), and servers fail as they did.
@@ -121,16 +123,7 @@ class Prepared(NamedTuple):
     recorded: bool = False
     failures: str | None = None
     checkpoint_s: int = 0
-
-    @property
-    def outages(self) -> Outages | None:
-        """When servers are away; draws depend on the jobs."""
-        if self.failures is None:
-            return None
-        seed = int(self.table.digest()[:8], 16)
-        return outages_of(
-            self.failures, self.table, self.cluster, seed=seed, checkpoint_s=self.checkpoint_s
-        )
+    outages: Outages | None = None
 
     @property
     def has_owners(self) -> bool:
@@ -238,7 +231,8 @@ def at_load(draws: Sequence[Prepared], load: float) -> list[Prepared]:
             )
         real = _work(table) / gpus / span
         notes = (*draw.notes, note)
-        found.append(draw._replace(table=table, load=real, notes=notes, recorded=False))
+        moved = draw._replace(table=table, load=real, notes=notes, recorded=False)
+        found.append(_with_outages(moved))
     return found
 
 
@@ -342,7 +336,9 @@ def _with_speeds(workload: Workload, draw: Drawn, cluster: Cluster) -> Drawn:
         return draw
     bare = replace(draw.table, notes=())
     speeds = read_speeds(workload.speeds)
-    table = with_speeds(bare, speeds, cluster.gpu_types, draw.log.job_type)
+    fits = partial(types_for, cluster)
+    table = with_speeds(bare, speeds, cluster.gpu_types, draw.log.job_type, usable=fits)
+    check_types(table, cluster, "strict")
     both = hashlib.sha256(f"{draw.digest} {table.digest()}".encode()).hexdigest()
     return draw._replace(table=table, digest=both, notes=(*draw.notes, *table.notes))
 
@@ -355,18 +351,32 @@ def _prepared(workload: Workload, draw: Drawn, cluster: Cluster) -> Prepared:
     )
     if workload.failures is None:
         return found
-    found = found._replace(
-        recorded=False, failures=workload.failures, checkpoint_s=workload.checkpoint_s
+    found = _with_outages(
+        found._replace(
+            recorded=False, failures=workload.failures, checkpoint_s=workload.checkpoint_s
+        )
     )
     outages = found.outages
     assert outages is not None
     again = f"every {workload.checkpoint_s} s" if workload.checkpoint_s else "never"
     drains = int(outages.drains.sum())
+    late = int(np.sum(outages.begin > draw.table["submit_time"][-1]))
     note = (
-        f"{len(outages) - drains} failures and {drains} drains of servers ({workload.failures}); "
-        f"jobs are saved {again}"
+        f"{len(outages) - drains} failures and {drains} drains of servers ({workload.failures}), "
+        f"{late} of them after the last submission; jobs are saved {again}"
     )
     return found._replace(notes=(*found.notes, note))
+
+
+def _with_outages(ready: Prepared) -> Prepared:
+    """With the outages that its failures are for its jobs, if servers fail."""
+    if ready.failures is None:
+        return ready
+    seed = int(ready.table.digest()[:8], 16)
+    found = outages_of(
+        ready.failures, ready.table, ready.cluster, seed=seed, checkpoint_s=ready.checkpoint_s
+    )
+    return ready._replace(outages=found)
 
 
 def _told(ready: Prepared) -> Prepared:

@@ -3,6 +3,7 @@
 Axes: ``D`` entries of an observation, ``A`` actions.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar, Literal
 
@@ -14,6 +15,7 @@ from jaxsched.networks import description as nd
 from jaxsched.types import Array
 
 Precision = Literal["float32", "bfloat16"]
+LECUN_NORMAL = nn.initializers.lecun_normal()
 
 
 class ExportableModule(nn.Module, kw_only=True):
@@ -44,7 +46,7 @@ class ExportableModule(nn.Module, kw_only=True):
     def initialiser(self, layer: str) -> nn.initializers.Initializer:
         """What the weights of a layer are drawn with."""
         del layer
-        return nn.initializers.lecun_normal()
+        return LECUN_NORMAL
 
     def regularise(self, layer: str, outputs: Array, train: bool) -> Array:
         """What happens to the outputs of a layer in training only."""
@@ -61,16 +63,42 @@ class ExportableModule(nn.Module, kw_only=True):
                 return Affine(name=layer)(x)
             rectified = step["activation"] == "relu"
             start = self.initialiser(layer)
-            if self.precision == "bfloat16":
-                y = RoundedDense(step["size"], rectified, start, name=layer)(x)
-            else:
-                y = nn.Dense(step["size"], kernel_init=start, name=layer)(x)
-                y = nn.relu(y) if rectified else y
+            y = dense(self.precision, step["size"], layer, rectified=rectified, kernel_init=start)(
+                x
+            )
             return self.regularise(layer, y, train)
 
         self.check(observation)
         scores = nd.follow(self.describe(), observation, apply, jnp, observation.ndim - 1)
         return scores[..., 0] if self.single else scores
+
+
+def dense(
+    precision: Precision,
+    size: int,
+    name: str,
+    *,
+    rectified: bool = False,
+    kernel_init: nn.initializers.Initializer = LECUN_NORMAL,
+    use_bias: bool = True,
+) -> Callable[[Array], Array]:
+    """A dense layer for a module's compact method; weights have the same names in each precision.
+
+    Args:
+      precision: of its products; with ``"bfloat16"`` it is a :class:`RoundedDense`.
+      size: of its output.
+      name: of the layer.
+      rectified: ReLU follows.
+      kernel_init: what the kernel is drawn with.
+      use_bias: add a bias.
+
+    Returns:
+      A function of ``[..., D]`` to ``[..., size]``.
+    """
+    if precision == "bfloat16":
+        return RoundedDense(size, rectified, kernel_init, use_bias, name=name)
+    layer = nn.Dense(size, use_bias=use_bias, kernel_init=kernel_init, name=name)
+    return (lambda x: nn.relu(layer(x))) if rectified else layer
 
 
 class Affine(nn.Module):
@@ -96,17 +124,21 @@ class RoundedDense(nn.Module):
       size: of the output.
       rectified: ReLU follows, and the output is bfloat16; else it is float32.
       kernel_init: what the kernel is drawn with.
+      use_bias: add a bias.
     """
 
     size: int
     rectified: bool
     kernel_init: nn.initializers.Initializer
+    use_bias: bool = True
 
     @nn.compact
     def __call__(self, x: Array) -> Array:
         """``[..., D]`` to ``[..., size]``."""
         kernel = self.param("kernel", self.kernel_init, (x.shape[-1], self.size))
-        bias = self.param("bias", nn.initializers.zeros, (self.size,))
+        bias = jnp.zeros(self.size, jnp.float32)
+        if self.use_bias:
+            bias = self.param("bias", nn.initializers.zeros, (self.size,))
         y: Array = _rounded(self.rectified, x, kernel, bias)
         return y
 

@@ -14,7 +14,7 @@ KNOWN = {
 """What a policy knows of run times, in words."""
 
 WITHOUT = ("nothing", "prediction")
-"""What policies that nobody tells run times may know."""
+"""Knowledge of policies that are given no run times."""
 
 REST = 0.005
 """Differences below this share are called none."""
@@ -44,7 +44,7 @@ def advice(
     """The recommendation, one sentence each, the answer first.
 
     First the best of all policies; then, where it asks for more than everybody has, the best of
-    those that nobody tells run times, of those that suspend no jobs, and of those that do neither.
+    those that are given no run times, of those that suspend no jobs, and of those that do neither.
 
     Args:
       contenders: the policies, in any order; what a log recorded is none.

@@ -92,19 +92,19 @@ def render_leaderboard(document: Mapping[str, Any]) -> str:
       document: ``settings``, surroundings, and ``pieces``: name -> ``Standings.to_json``.
 
     Raises:
-      JaxschedError: there is no piece.
+      JaxschedError: there is no cell.
     """
-    pieces = list(document["pieces"].values())
-    if not pieces:
+    cells = list(document["pieces"].values())
+    if not cells:
         raise JaxschedError("there is no workload to show; accepted: one or more")
-    names = list(dict.fromkeys(piece["workload"] for piece in pieces))
-    rows = {row["policy"]: row for piece in pieces for row in piece["standings"]}
-    keys = sorted({_key(piece["asked_load"]) for piece in pieces}, key=_place)
-    main = _main_load(document, pieces)
-    said = {key: _advice([p for p in pieces if _key(p["asked_load"]) == key]) for key in keys}
+    names = list(dict.fromkeys(cell["workload"] for cell in cells))
+    rows = {row["policy"]: row for cell in cells for row in cell["standings"]}
+    keys = sorted({_key(cell["asked_load"]) for cell in cells}, key=_place)
+    main = _main_load(document, cells)
+    said = {key: _advice([p for p in cells if _key(p["asked_load"]) == key]) for key in keys}
     content = {
         "workloads": [
-            {"name": name, "boards": [_board(p) for p in pieces if p["workload"] == name]}
+            {"name": name, "boards": [_board(p) for p in cells if p["workload"] == name]}
             for name in names
         ],
         "policies": {
@@ -124,7 +124,7 @@ def render_leaderboard(document: Mapping[str, Any]) -> str:
             title="Leaderboard of rigid jobs",
             colours=colour_sheet(),
             advice=said[main],
-            facts=_facts(document, pieces, len(policies), len(names)),
+            facts=_facts(document, cells, len(policies), len(names)),
             knows=list(dict.fromkeys(row["knows"] for row in policies)),
             data=script_safe(data),
         )
@@ -144,7 +144,7 @@ def _place(key: str) -> float:
     return 0.0 if key == OWN_LOAD else float(key)
 
 
-def _main_load(document: Mapping[str, Any], pieces: Sequence[Mapping[str, Any]]) -> str:
+def _main_load(document: Mapping[str, Any], cells: Sequence[Mapping[str, Any]]) -> str:
     """The load that the page opens at: the board's own.
 
     Where a document does not say it, the load that most draws were played at; of several the one
@@ -153,13 +153,13 @@ def _main_load(document: Mapping[str, Any], pieces: Sequence[Mapping[str, Any]])
     if "load" in document:
         return _key(document["load"])
     draws: dict[str, int] = {}
-    for piece in pieces:
-        key = _key(piece["asked_load"])
-        draws[key] = draws.get(key, 0) + piece["num_draws"]
+    for cell in cells:
+        key = _key(cell["asked_load"])
+        draws[key] = draws.get(key, 0) + cell["num_draws"]
     return max(draws, key=lambda key: (draws[key], -abs(_place(key) - 0.9)))
 
 
-def _advice(pieces: Sequence[Mapping[str, Any]]) -> list[str]:
+def _advice(cells: Sequence[Mapping[str, Any]]) -> list[str]:
     """What boards recommend together, one sentence each."""
     boards = [
         [
@@ -170,21 +170,21 @@ def _advice(pieces: Sequence[Mapping[str, Any]]) -> list[str]:
                 row["jct_ratio"],
                 row["over_reference"]["estimate"],
             )
-            for row in piece["standings"]
+            for row in cell["standings"]
             if not row.get("recorded")
         ]
-        for piece in pieces
+        for cell in cells
     ]
-    priorities = any("eviction_rate" in p["standings"][0]["figures"] for p in pieces)
-    lines = advice(together(boards), pieces[0]["reference"], priorities=priorities)
+    priorities = any("eviction_rate" in p["standings"][0]["figures"] for p in cells)
+    lines = advice(together(boards), cells[0]["reference"], priorities=priorities)
     return [line.replace(" %", "\u202f%") for line in lines]
 
 
 def _facts(
-    document: Mapping[str, Any], pieces: Sequence[Mapping[str, Any]], policies: int, workloads: int
+    document: Mapping[str, Any], cells: Sequence[Mapping[str, Any]], policies: int, workloads: int
 ) -> list[tuple[str, str]]:
     versions = document.get("versions", {})
-    seconds = sum(piece["seconds"] for piece in pieces)
+    seconds = sum(cell["seconds"] for cell in cells)
     return [
         ("Policies", str(policies)),
         ("Workloads", str(workloads)),
@@ -193,23 +193,23 @@ def _facts(
     ]
 
 
-def _board(piece: Mapping[str, Any]) -> dict[str, Any]:
+def _board(cell: Mapping[str, Any]) -> dict[str, Any]:
     """One workload at one load."""
     plain = ("load", "busy", "num_jobs", "num_measured", "num_draws", "notes", "stationary",
              "reference")  # fmt: skip
-    unit = unit_of([row["avg_jct"]["estimate"] for row in piece["standings"]])
-    bounds = piece["bounds"]
+    unit = unit_of([row["avg_jct"]["estimate"] for row in cell["standings"]])
+    bounds = cell["bounds"]
     return {
-        **{name: _short(piece[name]) for name in plain},
-        "size": piece.get("servers") or f"{piece['num_servers']} × {piece['gpus_per_server']}",
-        "asked": _key(piece["asked_load"]),
-        "advice": _advice([piece]),
+        **{name: _short(cell[name]) for name in plain},
+        "size": cell.get("servers") or f"{cell['num_servers']} × {cell['gpus_per_server']}",
+        "asked": _key(cell["asked_load"]),
+        "advice": _advice([cell]),
         "unit": unit.short,
-        "digest": piece["digest"][:12],
-        "waiting": [_short(each) for each in piece["waiting"]],
+        "digest": cell["digest"][:12],
+        "waiting": [_short(each) for each in cell["waiting"]],
         "bound": readable_time(bounds["any_s"]),
         "own_bound": readable_time(bounds["non_preemptive_s"]),
-        "rows": {row["policy"]: _row(row, unit) for row in piece["standings"]},
+        "rows": {row["policy"]: _row(row, unit) for row in cell["standings"]},
     }
 
 

@@ -1,7 +1,7 @@
-"""Times of a comparison in units that people read; what is stored keeps seconds."""
+"""Comparisons for readers: times in readable units (what is stored keeps seconds), aligned text."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -116,3 +116,20 @@ def _curve(curve: LearningCurve, seconds: float) -> LearningCurve:
     if curve.get("levels"):
         scaled["levels"] = {name: level / seconds for name, level in curve["levels"].items()}
     return cast(LearningCurve, scaled)
+
+
+def aligned(rows: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> list[str]:
+    """Lines of text with columns as wide as their content.
+
+    Args:
+      rows: cells, all rows of one length.
+      left: columns that are aligned to the left; others are to the right.
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(width) if place in left else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]

@@ -20,7 +20,6 @@ def comparison_table(
     *,
     metrics: list[str] | None = None,
     policies: list[str] | None = None,
-    intervals: bool = True,
 ) -> Table:
     """A rich table with one row per metric and one column per policy, best policies first.
 
@@ -32,7 +31,6 @@ def comparison_table(
         comparison: the dict of `jaxsched.report.schema`, or a `Summary` of it.
         metrics: names of the rows, in order; all by default.
         policies: names of the columns; all by default. Eight policies need 100 characters.
-        intervals: whether to print half widths.
 
     Raises:
         JaxschedError: when ``comparison`` does not follow the schema.
@@ -48,7 +46,7 @@ def comparison_table(
     table = Table(
         title=summary.comparison["title"],
         caption=f"Means over {counted(episodes['count'], 'episode')} ({episodes['source']})"
-        + ("; ± half width of the 95 % bootstrap interval" if intervals else "")
+        + "; ± half width of the 95 % bootstrap interval"
         + ("; x best = times better than the best baseline of the row" if contenders else "")
         + (f"\n{left}" if (left := summary.left_unfinished(shown)) else ""),
         caption_justify="left",
@@ -70,8 +68,8 @@ def comparison_table(
     for policy in contenders:
         table.add_column(f"{policy['name']}\nx best", justify="right", overflow="fold")
     for name in metrics or list(summary.metrics):
-        cells = [_cell(summary, policy, name, intervals) for policy in shown]
-        gains = [_gain(summary, policy, name, intervals) for policy in contenders]
+        cells = [_cell(summary, policy, name) for policy in shown]
+        gains = [_gain(summary, policy, name) for policy in contenders]
         table.add_row(_label(summary, name), *cells, *gains)
     return table
 
@@ -118,25 +116,23 @@ def _label(summary: Summary, name: str) -> Text:
     return text
 
 
-def _cell(summary: Summary, policy: Policy, name: str, intervals: bool) -> Text:
+def _cell(summary: Summary, policy: Policy, name: str) -> Text:
     cell = summary.cells.get((policy["name"], name))
     if cell is None:
         return Text(DASH, style="dim")
     digits = summary.metrics[name]["digits"]
     style = "bold" if summary.is_best(policy, name) else ""
     text = Text(_plain(number(cell.estimate, digits)), style=style, no_wrap=True)
-    if intervals:
-        text.append(f"\n±{_plain(number(cell.half_width, digits))}", style="not bold dim")
+    text.append(f"\n±{_plain(number(cell.half_width, digits))}", style="not bold dim")
     return text
 
 
-def _gain(summary: Summary, policy: Policy, name: str, intervals: bool) -> Text:
+def _gain(summary: Summary, policy: Policy, name: str) -> Text:
     gain = summary.gain(policy, name)
     if gain is None:
         return Text(DASH, style="dim")
     text = Text(number(gain.estimate, 2), no_wrap=True)
-    if intervals:
-        text.append(f"\n±{number(gain.half_width, 2)}", style="dim")
+    text.append(f"\n±{number(gain.half_width, 2)}", style="dim")
     return text
 
 

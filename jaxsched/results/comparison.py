@@ -37,19 +37,22 @@ class Learned:
     note: str = ""
 
 
+PICTURED = 0
+"""The episode whose schedule is drawn."""
+
+
 @dataclass(frozen=True)
 class Contest:
-    """What is compared on what.
+    """Episodes of a comparison, and what is said about them.
 
     Attributes:
       system: the system.
       tables: test episodes, the same for all.
-      source: what the episodes are, for captions.
+      source: description of the episodes, for captions.
       options: of the heuristics (``Options``).
       facts: label -> value, shown with the results.
       command: how to get the same results.
-      gantt_episode: episode drawn as a Gantt picture.
-      further_notes: what else was changed, beside the notes of the tables.
+      further_notes: changes beside the notes of the tables.
     """
 
     system: System
@@ -58,7 +61,6 @@ class Contest:
     options: Mapping[str, Any] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
     command: str = ""
-    gantt_episode: int = 0
     further_notes: Sequence[str] = ()
 
     @property
@@ -126,12 +128,12 @@ def compare(
     learned = distinct(learned, names)
     base = environment if environment is not None else functions.environment(system)
     entries, panels = [], {}
-    drawn = [contest.gantt_episode] if on_played is None else list(range(len(contest.tables)))
+    drawn = [PICTURED] if on_played is None else list(range(len(contest.tables)))
 
     def note(name: str, kind: str, words: str, runs: list[Played]) -> None:
         if on_played is not None:
             on_played(name, runs)
-        panels[name] = runs[0].schedule[drawn.index(contest.gantt_episode) :][:1]
+        panels[name] = runs[0].schedule[:1]
         entry = policy_entry(system, name, kind, words, runs)
         known = system.policies.get(name) if kind != "learned" else None
         apart = known is not None and (known.clairvoyant or known.apart)
@@ -165,7 +167,7 @@ def compare(
         result["figures"] = words_of(system.metrics.figures)
     pair = _gantt_pair(system, base, names, learned)
     if pair and all(panels[name] for name in pair):
-        episode = contest.tables[contest.gantt_episode].name
+        episode = contest.tables[PICTURED].name
         shown = [
             replace(panels[name][0], policy=name, episode=episode, facts=(), marks=())
             for name in pair
@@ -203,7 +205,7 @@ def heuristic_scores(
     """
     return {
         name: functions.score(contest.system, play(), contest.tables)
-        for name, play in _heuristics(contest, environment, names, [contest.gantt_episode])
+        for name, play in _heuristics(contest, environment, names, [PICTURED])
     }
 
 

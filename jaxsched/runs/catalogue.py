@@ -1,4 +1,4 @@
-"""What there is by name: systems, policies, presets, traces, trained policies, learners."""
+"""Everything that has a name: systems, policies, presets, traces, trained policies, learners."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -24,10 +24,10 @@ HIDDEN = "what no scheduler can know"
 
 
 def catalogue(systems: Sequence[str] = ()) -> dict[str, Any]:
-    """All of it as plain values, for a table or a JSON file.
+    """The catalogue as values of JSON, for a table or a file.
 
     Args:
-      systems: those that are wanted; all, and the learners and the workloads, by default.
+      systems: the systems to list; by default all, and learners and workloads.
 
     Returns:
       ``systems``: a record for each (:func:`of_system`); without ``systems`` also ``learners`` and
@@ -47,13 +47,13 @@ def catalogue(systems: Sequence[str] = ()) -> dict[str, Any]:
 
 
 def of_system(system: System) -> dict[str, Any]:
-    """What a system has by name.
+    """Everything of a system that has a name.
 
     Returns:
-      ``name``, ``title``, ``decides``, ``source``, ``metric`` (what policies are judged by), and
-      lists of records: ``policies`` (name, kind, description, knows, slow), ``presets`` (name,
-      purpose, takes, env_steps of one seed, trained_on, tested_on), ``sizes`` (presets of which
-      other clusters are called NAME-SIZE; size -> cluster), ``traces`` (name, description, drawn or
+      ``name``, ``title``, ``decides``, ``source``, ``metric`` (the primary one), and lists of
+      records: ``policies`` (name, kind, description, knows, slow), ``presets`` (name, purpose,
+      takes, env_steps of one seed, trained_on, tested_on), ``sizes`` (presets of which other
+      clusters are called NAME-SIZE; size -> cluster), ``traces`` (name, description, drawn or
       shipped) and ``pretrained`` (name, cluster, preset, description).
     """
     return {
@@ -109,7 +109,7 @@ def _presets(system: System) -> list[dict[str, Any]]:
 
 
 def _pretrained(system: System, name: str) -> dict[str, Any]:
-    """What the manifest of a shipped policy says of it."""
+    """Cluster, preset and description in the manifest of a shipped policy."""
     manifest = read_manifest(saved_policies.pretrained_folder(system, name))
     environment = functions.saved_environment(system, manifest["environment"])
     preset = manifest.get("preset")

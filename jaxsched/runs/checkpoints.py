@@ -1,13 +1,13 @@
 """Saving and resuming of a training carry, with orbax.
 
 A checkpoint holds any pytree of arrays (parameters, optimiser, replay, environment states, keys,
-counters) and a JSON item with static facts: what the caller says of the run, and path, shape,
-dtype and checksum of each leaf. It appears under its step number only when it is complete (orbax
-writes to a temporary folder and renames), so a killed process leaves the previous one in place.
+counters) and a JSON item with static facts: facts from the caller, and path, shape, dtype and
+checksum of each leaf. It appears under its step number only when it is complete (orbax writes to a
+temporary folder and renames), so a killed process leaves the previous one in place.
 
 Leaves are stored as a flat, numbered list: containers such as ``NamedTuple`` and static fields come
-back from the target's own structure. Typed random keys are stored as their key data. Nothing tells
-on how many devices they lay. Of several processes the first one writes, leaves that it holds whole
+back from the target's own structure. Typed random keys are stored as their key data. The number of
+devices is not stored. Of several processes the first one writes, leaves that it holds whole
 (``jaxsched.core.sharding.on_host``), and each reads for itself.
 
 Pruning is not left to orbax' ``CheckpointManager``, which deletes in place: stopped at each of the
@@ -48,129 +48,50 @@ _TEMPORARY = ".orbax-checkpoint-tmp"  # orbax's own mark, followed by a number
 _CHECKED = ("system", "behaviour_version")
 
 
-class CheckpointWriter:
-    """Writes the checkpoints of one run and keeps the newest few and the best.
+def save(
+    directory: str | Path, step: int, carry: PyTree, meta: Mapping[str, Any], *, keep: int = 3
+) -> None:
+    """Write one checkpoint and wait for it.
 
     Args:
       directory: where checkpoints live, one folder per step; created if absent.
+      step: host integer that orders checkpoints. Those at or after it belong to a continuation
+        that was abandoned by resuming from an earlier one, and are removed.
+      carry: pytree of arrays (host scalars allowed). Its buffers may be donated afterwards.
+      meta: JSON values; ``system`` and ``behaviour_version`` are checked by ``restore``.
       keep: number of newest checkpoints to keep, at least 1.
-      keep_best: number of checkpoints with the highest score to keep beside them.
-      background: return from ``save`` once the carry is copied; an earlier save still under way
-        is awaited first. Errors then surface at the next ``save`` or at ``close``.
+
+    Raises:
+      JaxschedError: the directory cannot be written, or ``meta`` is not JSON.
     """
-
-    def __init__(
-        self,
-        directory: str | Path,
-        *,
-        keep: int = 3,
-        keep_best: int = 1,
-        background: bool = False,
-    ) -> None:
-        self.directory = Path(directory).absolute()
-        self.keep = max(keep, 1)
-        self.keep_best = keep_best
-        self.background = background
-        kind = ocp.AsyncCheckpointer if background else ocp.Checkpointer
-        handler = ocp.CompositeCheckpointHandler(
-            composite_options=ocp.CompositeOptions(multiprocessing_options=_alone())
-        )
-        self._checkpointer = kind(handler, multiprocessing_options=_alone())
-        try:
-            self.directory.mkdir(parents=True, exist_ok=True)
-            for left_over in self.directory.glob(f"*{_TEMPORARY}*"):
-                _remove(left_over)
-        except OSError as error:
-            raise _cannot_write(self.directory, error) from error
-
-    def save(
-        self, step: int, carry: PyTree, meta: Mapping[str, Any], *, score: float | None = None
-    ) -> None:
-        """Write one checkpoint.
-
-        Args:
-          step: host integer that orders checkpoints. Those at or after it belong to a continuation
-            that was abandoned by resuming from an earlier one, and are removed.
-          carry: pytree of arrays (host scalars allowed). Its buffers may be donated afterwards.
-          meta: what JSON can hold; ``system`` and ``behaviour_version`` are checked by ``restore``.
-          score: evaluation result, higher is better; decides which checkpoint is the best.
-
-        Raises:
-          JaxschedError: the directory cannot be written, or ``meta`` is not JSON.
-        """
-        paths, leaves = flatten(carry)
-        stored = {stored_name(i): self._own(leaf) for i, leaf in enumerate(leaves) if np.size(leaf)}
-        facts = {
-            "format_version": FORMAT_VERSION,
-            "step": int(step),
-            "score": None if score is None or not np.isfinite(score) else float(score),
-            "leaves": describe(paths, leaves, stored),
-            "meta": _as_json(meta),
-        }
-        items = {
-            _CARRY: ocp.args.StandardSave(stored or {"empty": np.zeros(1, np.int8)}),
-            _META: ocp.args.JsonSave(facts),
-        }
-        try:
-            self._wait()
-            for stale in [s for s in steps(self.directory) if s >= step]:
-                _remove(self.directory / str(stale))
-            self._checkpointer.save(
-                self.directory / str(int(step)), args=ocp.args.Composite(**items)
-            )
-            if not self.background:
-                self._prune()
-        except Exception as error:  # orbax and tensorstore raise many kinds
-            raise _cannot_write(self.directory, error) from error
-
-    def close(self) -> None:
-        """Wait for a background save to end and release its threads."""
-        try:
-            self._wait()
-            self._checkpointer.close()
-        except Exception as error:
-            raise _cannot_write(self.directory, error) from error
-
-    def _wait(self) -> None:
-        if self.background:
-            self._checkpointer.wait_until_finished()
-            self._prune()
-
-    def _prune(self) -> None:
-        """Remove what is neither among the newest nor among the best."""
-        present = steps(self.directory)
-        ranked = sorted(_scores(self.directory, present), reverse=True)
-        kept = {*present[-self.keep :], *(step for _, step in ranked[: self.keep_best])}
-        for step in present:
-            if step not in kept:
-                _remove(self.directory / str(step))
-
-    def _own(self, leaf: Any) -> Any:
-        """The leaf itself, or a host copy that a later donation of the leaf cannot touch."""
-        if self.background and on_this_host(leaf):
-            return np.array(leaf)
-        return leaf
-
-    def __enter__(self) -> "CheckpointWriter":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-def save(
-    directory: str | Path,
-    step: int,
-    carry: PyTree,
-    meta: Mapping[str, Any],
-    *,
-    score: float | None = None,
-    keep: int = 3,
-    keep_best: int = 1,
-) -> None:
-    """Write one checkpoint and wait for it; see ``CheckpointWriter`` for the arguments."""
-    with CheckpointWriter(directory, keep=keep, keep_best=keep_best) as writer:
-        writer.save(step, carry, meta, score=score)
+    folder = Path(directory).absolute()
+    paths, leaves = flatten(carry)
+    stored = {stored_name(i): leaf for i, leaf in enumerate(leaves) if np.size(leaf)}
+    facts = {
+        "format_version": FORMAT_VERSION,
+        "step": int(step),
+        "leaves": describe(paths, leaves, stored),
+        "meta": _as_json(meta),
+    }
+    items = {
+        _CARRY: ocp.args.StandardSave(stored or {"empty": np.zeros(1, np.int8)}),
+        _META: ocp.args.JsonSave(facts),
+    }
+    handler = ocp.CompositeCheckpointHandler(
+        composite_options=ocp.CompositeOptions(multiprocessing_options=_alone())
+    )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for left_over in folder.glob(f"*{_TEMPORARY}*"):
+            _remove(left_over)
+        for stale in [s for s in steps(folder) if s >= step]:
+            _remove(folder / str(stale))
+        with ocp.Checkpointer(handler, multiprocessing_options=_alone()) as checkpointer:
+            checkpointer.save(folder / str(int(step)), args=ocp.args.Composite(**items))
+        for old in steps(folder)[: -max(keep, 1)]:
+            _remove(folder / str(old))
+    except Exception as error:  # orbax and tensorstore raise many kinds
+        raise _cannot_write(folder, error) from error
 
 
 def steps(directory: str | Path) -> list[int]:
@@ -179,12 +100,6 @@ def steps(directory: str | Path) -> list[int]:
     if not path.is_dir():
         return []
     return sorted(int(p.name) for p in path.iterdir() if p.name.isdecimal() and p.is_dir())
-
-
-def best_step(directory: str | Path) -> int | None:
-    """Step of the checkpoint with the highest score, the newest of equals; none if unscored."""
-    scored = _scores(directory, steps(directory))
-    return max(scored)[1] if scored else None
 
 
 def read_meta(directory: str | Path, step: int | None = None) -> dict[str, Any]:
@@ -267,7 +182,7 @@ def newest_whole(
 
 
 def _check_whole(directory: str | Path, step: int) -> None:
-    """Read all arrays as they lie there, and compare their checksums."""
+    """Read all arrays as stored, and compare their checksums."""
     facts = _read_facts(directory, step)
     wanted = {
         stored_name(i): np.empty(fact["shape"], dtype_named(fact["dtype"]))
@@ -288,19 +203,6 @@ def _check_sum(fact: Mapping[str, Any], value: Any) -> None:
 
 class _CorruptError(Exception):
     """A checkpoint that cannot be read back as it was written."""
-
-
-def _scores(directory: str | Path, present: list[int]) -> list[tuple[float, int]]:
-    """Score and step of the checkpoints that have a score."""
-    scored = []
-    for step in present:
-        try:
-            score = _read_facts(directory, step)["score"]
-        except _CorruptError:
-            continue
-        if score is not None:
-            scored.append((score, step))
-    return scored
 
 
 def _alone() -> ocp.options.MultiprocessingOptions:

@@ -1,4 +1,4 @@
-"""The run directory: what a training run was given, and what it measured.
+"""The run directory: the inputs of a training run and its measurements.
 
     run/
       config.json      what was asked for, and with which code, versions and device
@@ -25,14 +25,14 @@ from typing import Any
 from jaxsched.core import processes
 from jaxsched.errors import JaxschedError
 from jaxsched.files import check_folder, write_whole
-from jaxsched.json_values import to_plain
+from jaxsched.json_values import json_value
 from jaxsched.provenance import facts
 from jaxsched.runs.lock import FolderLock
 from jaxsched.runs.trackers import Tracker
 
 _FORMAT = "jaxsched-run/1"
 OPTIONS, REPORT = "run.toml", "report.html"
-"""What repeats a run by ``--config``, and its page."""
+"""File names of a run's options for ``--config``, and of its report."""
 _SAME_ON_RESUME = ("system", "preset", "overrides", "seed", "num_seeds", "trace_digests")
 
 
@@ -43,7 +43,7 @@ class RunDirectory:
       path: the folder.
       config: what the caller asked for (``config.json`` less the recorded environment).
       writes: whether this process does; of several only the first one.
-      trackers: also given what is logged; closed with the run.
+      trackers: trackers that also receive the log; closed with the run.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class RunDirectory:
           JaxschedError: the folder holds something else, the config differs, another process
             works in it, or it cannot be written.
         """
-        path, plain = Path(path), to_plain(dict(config))
+        path, plain = Path(path), json_value(dict(config))
         return processes.first_alone(
             lambda: cls._create(path, plain, resume, overwrite),
             lambda: cls(path, plain, writes=False),
@@ -103,13 +103,13 @@ class RunDirectory:
         resume: bool = False,
         overwrite: bool = False,
     ) -> None:
-        """Refuse what ``create`` would refuse, as far as it can be told, and change nothing.
+        """Refuse what ``create`` would refuse, as far as it is known, and change nothing.
 
         To be called before anything is read or drawn for the run.
 
         Args:
           path: the folder.
-          config: what is known already of what the run is.
+          config: the part of ``config`` that is known already.
           resume: as in ``create``; checkpoints that no run can go on from are refused as well.
           overwrite: as in ``create``.
 
@@ -118,7 +118,7 @@ class RunDirectory:
         """
         path = Path(path)
         if resume:
-            _check_same(path, cls.open(path).config, to_plain(dict(config)))
+            _check_same(path, cls.open(path).config, json_value(dict(config)))
         elif path.exists() and not path.is_dir():
             raise JaxschedError(f"{path}: not a directory; choose another output directory")
         elif path.is_dir() and any(path.iterdir()):
@@ -192,7 +192,7 @@ class RunDirectory:
         return [line for _, line in _complete_lines(self.path / "metrics.jsonl")]
 
     def rewind(self, step: int) -> None:
-        """Forget what was logged after ``step``, from which the run continues."""
+        """Remove the log after ``step``, from which the run continues."""
         if not self.writes:
             return
         self._close_files()
@@ -203,7 +203,7 @@ class RunDirectory:
 
     def write_json(self, name: str, document: Any) -> Path:
         """Write a JSON file into the run directory, whole or not at all; returns its path."""
-        write_whole(self.path / name, (json.dumps(to_plain(document), indent=2) + "\n").encode())
+        write_whole(self.path / name, (json.dumps(json_value(document), indent=2) + "\n").encode())
         return self.path / name
 
     def close(self) -> None:
@@ -278,7 +278,7 @@ def _read_config(path: Path) -> dict[str, Any]:
 
 
 def _clear(path: Path, overwrite: bool) -> None:
-    """Empty a folder that holds a run; refuse any other, and any without leave."""
+    """Empty a folder that holds a run; refuse other folders, and any without ``overwrite``."""
     _check_clearable(path, overwrite)
     marker = path / "config.json"
     for entry in [*(e for e in path.iterdir() if e != marker), marker]:  # marker last

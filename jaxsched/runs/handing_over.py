@@ -1,4 +1,4 @@
-"""From a trained policy to its hand-over folder."""
+"""Exports of policies to hand-over folders."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ _ORIGIN = ("seed", "trace_digests", "metrics", "preset", "variants")
 
 
 class Source(NamedTuple):
-    """A policy with all that its manifest tells.
+    """A policy with all facts of its manifest.
 
     Attributes:
       system: whose it is.
@@ -58,7 +58,7 @@ def export_found(
     seed: int | None = None,
     overwrite: bool = False,
 ) -> Path:
-    """Export the policy that a word names (``jaxsched.runs.policies.find``).
+    """Export the policy of that name (``jaxsched.runs.policies.find``).
 
     Args:
       found: the policy.
@@ -224,7 +224,7 @@ def _named(spec: ArraySpec) -> ArraySpec:
 
 
 def _by_name(spec: ArraySpec) -> dict[str, Feature]:
-    """Entries that say no more than their names do."""
+    """Features whose meaning is their name."""
     patterns = (re.sub(r"\d+", "*", name) for name in spec.names)
     return {
         pattern: Feature("as its name says", "as the environment gives it") for pattern in patterns

@@ -1,4 +1,4 @@
-"""Says what a command does, where that takes longer than a reader waits without a word."""
+"""Progress lines of commands that take longer than two seconds."""
 
 import threading
 import time
@@ -15,7 +15,7 @@ REFRESH_S = 0.5  # of the line that a terminal shows
 
 
 class Heartbeat:
-    """A line after two seconds, then every ten: what is done, how far, how fast, time left.
+    """A line after two seconds, then every ten: the step, its progress, speed and time left.
 
     Use as a context manager and call ``update`` as work goes on. A terminal shows one line that
     changes; elsewhere lines go where the command shows its results, as those of a training do, and
@@ -24,7 +24,7 @@ class Heartbeat:
 
     Args:
       console: where the command shows its results.
-      what: what is done, such as ``playing fifo``.
+      what: the step, such as ``playing fifo``.
       first_s: seconds before the first line.
       every_s: seconds between lines.
       clock: seconds, for tests.
@@ -67,7 +67,7 @@ class Heartbeat:
             self._thread.join()
 
     def update(self, what: str, done: float = 0, total: float = 0, unit: str = "") -> None:
-        """Say what is done now, and how much of it.
+        """Report the present step and its progress.
 
         Args:
           what: what is done.
@@ -81,7 +81,7 @@ class Heartbeat:
         self._what, self._done, self._total, self._unit = what, done, total, unit
 
     def expect(self, seconds: float) -> None:
-        """Say how long what is done now will take, where nothing is known of how far it is."""
+        """Report how long the present step will take, if its progress is unknown."""
         self._expected_s = seconds
 
     def line(self) -> str:

@@ -1,4 +1,4 @@
-"""What stops a program before its end: Ctrl-C, the signals of batch systems, a time limit.
+"""Stops of a program before its end: by Ctrl-C, signals of batch systems, a time limit.
 
 Slurm and Kubernetes end programs by SIGTERM, half a minute before SIGKILL; Slurm sends another
 signal earlier on request (``sbatch --signal``). A training writes its newest state first
@@ -21,9 +21,9 @@ from jaxsched.arguments import argument
 from jaxsched.errors import JaxschedError
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""Signals that stop whatever runs."""
+"""Signals that stop any command."""
 TIME_IS_UP = 124
-"""Exit status of what its time limit stopped, as of ``timeout``."""
+"""Exit status of a command that its time limit stopped, as of ``timeout``."""
 PATIENCE_S = 2.0
 """How long compiled code, which hears no signal, may go on where nothing has to be saved."""
 
@@ -46,11 +46,11 @@ class Stopped(BaseException):
 
 
 class Limits(NamedTuple):
-    """What ends a training before its end.
+    """Limits that end a training early.
 
     Attributes:
       deadline: time of ``time.monotonic``; none if absent.
-      signals: those that do, beside ``ENDING``.
+      signals: signals that end it, beside ``ENDING``.
     """
 
     deadline: float | None = None
@@ -66,7 +66,7 @@ UNLIMITED = Limits()
 
 
 def by(status: int) -> str:
-    """What an exit status stands for, to be put behind "stopped"."""
+    """The cause behind an exit status, to follow the word "stopped"."""
     if status == TIME_IS_UP:
         return f": the time of {argument('max_time')} is up"
     number = status - 128
@@ -118,7 +118,7 @@ def limits(max_time: str | float | None = None, stop_on: Sequence[str] | None = 
 
 @contextlib.contextmanager
 def requests(limit: Limits = UNLIMITED) -> Iterator[Callable[[float], int]]:
-    """Turn signals and a time limit into a number that is read where all can be saved.
+    """Turn signals and a time limit into a status that is read where all can be saved.
 
     Yields:
       A function of the seconds that the next piece of work will take: 0, or the exit status for

@@ -1,4 +1,4 @@
-"""The leaves of a checkpoint: how they are named, described, checked and given back."""
+"""The leaves of a checkpoint: their names, descriptions, checksums and restoration."""
 
 import zlib
 from typing import Any
@@ -29,7 +29,7 @@ def _key_data(leaf: Any) -> Any:
 
 
 def restorable(leaf: Any) -> Any:
-    """The leaf as orbax wants to see it in a target."""
+    """The leaf in the form that orbax needs in a target."""
     if isinstance(leaf, jax.Array | jax.ShapeDtypeStruct):
         sharding = leaf.sharding or jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
         return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding)
@@ -70,7 +70,7 @@ def describe(paths: list[str], leaves: list[Any], stored: dict[str, Any]) -> lis
 
 
 def stored_name(index: int) -> str:
-    """What a leaf is called in a checkpoint."""
+    """Name of a leaf in a checkpoint."""
     return f"leaf{index:05d}"
 
 

@@ -1,4 +1,4 @@
-"""What a run meets here: versions, devices, memory, the cache of compiled programs."""
+"""Facts of this machine: versions, devices, memory, the cache of compiled programs."""
 
 import os
 import shutil
@@ -16,7 +16,7 @@ PACKAGE = "jaxsched"
 
 
 def machine_facts() -> dict[str, Any]:
-    """Facts of this machine and installation, as plain values.
+    """Facts of this machine and installation, as values of JSON.
 
     Returns:
       ``versions`` (of what the package requires), ``extras`` (whether each is installed whole),
@@ -70,7 +70,7 @@ def _required() -> tuple[dict[str, str], list[str]]:
 
 
 def _extras() -> dict[str, bool]:
-    """Whether all that an extra asks for is installed."""
+    """Whether each extra is installed completely."""
     here: dict[str, bool] = {}
     try:
         names = metadata.metadata(PACKAGE).get_all("Provides-Extra") or []
@@ -96,7 +96,7 @@ def _requirements() -> list[Requirement]:
 
 
 def _cache() -> dict[str, Any]:
-    """Where compiled programs are kept."""
+    """The cache of compiled programs."""
     config: Any = jax.config
     folder = config.jax_compilation_cache_dir
     facts: dict[str, Any] = {"folder": folder, "programs": 0, "bytes": 0, "problem": ""}

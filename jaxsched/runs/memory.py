@@ -1,7 +1,7 @@
-"""How much memory a training takes, told before it takes any.
+"""The memory that a training needs, checked before it takes any.
 
-The compiled chunk of updates knows: what is carried from update to update, what it works with in
-between, and what it gives back in place.
+The compiled chunk of updates says it: the state carried between updates, temporary buffers, and
+outputs written in place.
 """
 
 from collections.abc import Callable
@@ -26,14 +26,14 @@ class Needed(NamedTuple):
 
 
 class Available(NamedTuple):
-    """Bytes that may be taken, and whose they are."""
+    """Bytes that may be taken, and on which device or machine."""
 
     size: int
     where: str
 
 
 def needed_by(compiled: Any) -> Needed | None:
-    """Of a compiled program; None where the compiler does not tell."""
+    """Bytes of a compiled program; None if the compiler does not say."""
     facts = compiled.memory_analysis()
     if facts is None:
         return None
@@ -45,7 +45,7 @@ def needed_by(compiled: Any) -> Needed | None:
 
 
 def available() -> Available | None:
-    """What is free now: of a device with memory of its own, else of the machine; None: unknown."""
+    """Free memory now: of a device with its own memory, else of the machine; None: unknown."""
     device = jax.local_devices()[0]
     if device.platform != "cpu":
         known = device.memory_stats() or {}

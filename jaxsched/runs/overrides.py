@@ -46,10 +46,10 @@ def override(
 
 
 def changed(system: Any, recipe: Recipe, assignments: Sequence[str]) -> Recipe:
-    """``override`` of a system's recipe, which says what words of before are today.
+    """``override`` of a system's recipe; an error names the present word for a former one.
 
     Raises:
-      JaxschedError: a word of before, or what ``override`` refuses.
+      JaxschedError: a former word, or what ``override`` refuses.
     """
     for assignment in assignments:
         path = assignment.partition("=")[0].strip()
@@ -62,7 +62,7 @@ def changed(system: Any, recipe: Recipe, assignments: Sequence[str]) -> Recipe:
 
 
 class _Holder(NamedTuple):
-    """What the environment of an evaluation is changed in."""
+    """A recipe that holds only the environment of an evaluation."""
 
     env: Any
 
@@ -162,7 +162,7 @@ def _parse(text: str, accepted: Any, called: str) -> Any:
 
 
 def _value(text: str) -> Any:
-    """What the text says in JSON; the text itself where that is nothing."""
+    """The text's value in JSON; the text itself if it is not JSON."""
     try:
         return json.loads(text)
     except ValueError:  # no JSON, or a number with too many digits

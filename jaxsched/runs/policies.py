@@ -1,4 +1,4 @@
-"""Policies by the word that commands take: one spelling for all of them.
+"""Policies by the words of commands.
 
 - ``fifo``: a rule; of the system that is asked for, or of the only one that has it
 - ``SYSTEM/fifo``: the same with its system
@@ -74,7 +74,7 @@ def find(word: str, system: System | None = None, *, also: Sequence[str] = ()) -
 
     Args:
       word: as this module describes it.
-      system: whose policies are asked for; None: the word says it.
+      system: system of the policy; None: the word says it.
       also: other words that the command knows, for the message.
 
     Raises:
@@ -120,7 +120,7 @@ def _of(system: System, name: str, word: str, also: Sequence[str]) -> Named:
 
 
 def _of_any(word: str) -> Named:
-    """A rule whose system is not said."""
+    """A rule without the name of its system."""
     owners = [name for name in registry.names() if word in registry.get(name).policies]
     if len(owners) == 1:
         return Named(word, registry.get(owners[0]), rule=word)

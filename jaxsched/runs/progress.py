@@ -17,7 +17,7 @@ _RATE_WINDOW_S = 20.0
 
 
 class TrainingProgress:
-    """Shows how far a training run is, how fast it goes and how well it does.
+    """Shows steps, speed and scores of a training run.
 
     Use as a context manager and call ``update`` between chunks. Whatever happens to the output (a
     narrow or closed terminal), training goes on.
@@ -86,7 +86,7 @@ class TrainingProgress:
         episode_return: float | None = None,
         evaluation: float | None = None,
     ) -> None:
-        """Report where the run stands.
+        """Report the state of the run.
 
         Args:
           env_steps: environment steps so far, those before a resume included.
@@ -137,7 +137,7 @@ class TrainingProgress:
         return left / rate if rate > 0 else float("nan")
 
     def _figures(self) -> list[str]:
-        """What is known, most important first (a narrow terminal cuts the end off)."""
+        """The known figures, the most important first (a narrow terminal cuts off the end)."""
         parts = [f"{_short(self.env_steps)} steps", f"{_short(self.steps_per_s())} steps/s"]
         if self.gradient_steps is not None:
             parts.append(f"{_short(self._rate(2))} grad/s")

@@ -20,7 +20,7 @@ from jaxsched.systems.system import System
 from jaxsched.types import PyTree
 
 PRETRAINED = "pretrained"
-"""In place of a path: the policy that comes with the system."""
+"""Stands for the policy that comes with the system, in place of a path."""
 
 
 class Saved(NamedTuple):
@@ -37,7 +37,7 @@ def load(path: str | Path, system: System, name: str | None = None) -> tuple[Lea
       path: a run directory (all its seeds), one of its ``policies/seedN`` folders, a hand-over
         folder, or ``pretrained`` for the one that comes with the system.
       system: the system they must be of.
-      name: what to call the policy; that of the run directory if absent.
+      name: name of the policy; that of the run directory if absent.
 
     Raises:
       JaxschedError: nothing there, or of another system or behaviour version.
@@ -181,7 +181,7 @@ def load_handed_over(
     Args:
       path: the folder, or ``pretrained``.
       system: the system that it must be of.
-      name: what to call the policy; that of the folder if absent.
+      name: name of the policy; that of the folder if absent.
 
     Raises:
       JaxschedError: nothing there, or of another system or behaviour version.

@@ -1,4 +1,4 @@
-"""Many settings and seeds of one recipe: what trains side by side, and what one after the other.
+"""Sweeps over settings and seeds of one recipe, in groups that train as one program.
 
 Floats that a learner declares traced (:mod:`jaxsched.algorithms.settings`) are numbers in its
 state, so their values train together with the seeds along one axis. Any other setting is compiled:
@@ -18,7 +18,7 @@ from jaxsched.arguments import argument, entry_of
 from jaxsched.errors import JaxschedError
 from jaxsched.files import check_folder
 from jaxsched.jobs import JobTable
-from jaxsched.json_values import to_plain
+from jaxsched.json_values import json_value
 from jaxsched.runs.overrides import override
 from jaxsched.systems.parts import TrainingSetup
 from jaxsched.systems.paths import holder_of
@@ -50,7 +50,7 @@ class Member(NamedTuple):
 
 
 class Group(NamedTuple):
-    """What trains side by side.
+    """Trainings of one program, side by side.
 
     Attributes:
       name: of its folder.
@@ -151,7 +151,7 @@ def prepare(
       recipe: without any change.
       sets: changes for all, ``path=value`` each.
       group: the group.
-      tables: what is learnt on.
+      tables: training tables.
 
     Raises:
       JaxschedError: values do not fit together.
@@ -178,11 +178,11 @@ def as_settings(values: Values) -> list[str]:
 
 
 def check_place(folder: Path, asked: Mapping[str, Any], *, resume: bool) -> None:
-    """Refuse a folder that a :class:`Book` would refuse, as far as it can be told beforehand.
+    """Refuse a folder that a :class:`Book` would refuse, as far as it is known beforehand.
 
     Args:
       folder: of the sweep.
-      asked: what is known already of what is asked for.
+      asked: the part of the config that is known already.
       resume: go on with the sweep that is there.
 
     Raises:
@@ -193,11 +193,11 @@ def check_place(folder: Path, asked: Mapping[str, Any], *, resume: bool) -> None
 
 
 class Book:
-    """What a sweep has found, in one file of its folder; written whole after every group.
+    """Results of a sweep in one file of its folder, written whole after every group.
 
     Args:
       folder: of the sweep.
-      config: what was asked for; a sweep that goes on must have been asked for the same.
+      config: the request; a sweep can only be resumed with an equal one.
       resume: go on with the sweep that is there.
       notes: what was changed in which traces, one sentence each.
 
@@ -215,7 +215,7 @@ class Book:
     ) -> None:
         self.path = folder / FILE
         self.notes = {name: list(sentences) for name, sentences in (notes or {}).items()}
-        self.config: dict[str, Any] = to_plain(dict(config))
+        self.config: dict[str, Any] = json_value(dict(config))
         self.groups: dict[str, list[dict[str, Any]]] = {}
         if not self.path.exists():
             if resume:

@@ -20,7 +20,7 @@ PROJECT = "jaxsched"
 
 
 class Tracker(Protocol):
-    """Takes what a run logs."""
+    """Receives the log of a run."""
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
         """Scalars of a step."""

@@ -1,4 +1,4 @@
-"""What a training run leaves: policies, evaluations, and where its time went."""
+"""Results of a training run: policies, evaluations, and time by phase."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -23,11 +23,11 @@ class Point(NamedTuple):
 
 
 class Phases:
-    """Seconds of this session by what they were spent on.
+    """Seconds of this session by phase.
 
     Attributes:
-      seconds: by name; the first states and what is learnt on, the loop's programs, the loop,
-        playing the validation traces (compiled there, too), writing checkpoints.
+      seconds: by name: first states and training tables, compiling the loop, the loop, evaluations
+        on the validation traces (with their compiling), writing checkpoints.
     """
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class Phases:
 
     @contextmanager
     def __call__(self, name: str) -> Iterator[None]:
-        """Count what happens within, less what phases within count."""
+        """Count the time within, without that of inner phases."""
         start, before = time.monotonic(), sum(self.seconds.values())
         try:
             yield
@@ -45,7 +45,7 @@ class Phases:
 
 
 class Trained(NamedTuple):
-    """What a training run leaves.
+    """Results of a training run.
 
     Attributes:
       weights: per seed, the network parameters of the best evaluation.

@@ -570,7 +570,7 @@ class _Host:
             tree = sharding.on_host(tree)
         if self.run.writes:
             with self.phases(SAVING):
-                checkpoints.save(folder, self.update, tree, meta, keep=1, keep_best=0)
+                checkpoints.save(folder, self.update, tree, meta, keep=1)
 
     def result_of(self, carry: training.Carry) -> Trained:
         """``result``; where no policy has been scored yet, that of the carry is."""

@@ -1,1 +1,1 @@
-"""What a system tells the rest of the library, and the registry of systems by name."""
+"""Systems as records of parts, the library's functions over them, and their registry by name."""

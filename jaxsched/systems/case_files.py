@@ -1,4 +1,4 @@
-"""Golden cases in files: played, and told in the layout of what they expect."""
+"""Golden cases in files, played; results have the layout of the case's ``expect``."""
 
 from collections.abc import Mapping
 from pathlib import Path

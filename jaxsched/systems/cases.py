@@ -1,7 +1,7 @@
-"""Golden cases: what a system reads from one, and the checks and rows that systems share.
+"""Golden cases as episodes, and the checks and rows that systems' readers share.
 
-A system says how it reads a case (``Cases.read`` of its ``System``): as an ``Episode``, which
-``systems.golden`` plays for its result and for its picture.
+A system's reader (``Cases.read``) makes an ``Episode`` of a case; ``systems.golden`` plays it for
+its result or its picture.
 """
 
 import os
@@ -20,7 +20,8 @@ from jaxsched.types import PyTree
 
 INT32_END = 2**31
 ACTIONS = 1024
-"""Lists of actions are this long, or four, sixteen, ... times as long: few programs play them."""
+"""Lists of actions are padded to this length, or to four, sixteen, ... times it, so that few
+programs are compiled."""
 
 
 class Episode(NamedTuple):
@@ -29,12 +30,13 @@ class Episode(NamedTuple):
     Attributes:
       env: the environment.
       params: its parameters; the case is episode 0.
-      policy: the policy, or what plays the listed actions.
-      result: ``result(trajectory, metrics)``, made of the moments ``kept``, the records and the
-        metrics.
+      policy: the policy, or one that takes the listed actions.
+      result: ``result(trajectory, metrics)``, the result; the trajectory's moments are those of
+        ``kept``.
       weights: of the policy.
       name: what pictures call the policy; its own name if empty.
-      kept: what the result needs of each step; the same function for equal environments.
+      kept: ``kept(env, step, params)``, the part of each step that the result needs; the same
+        function for equal environments.
       most_steps: steps that the case lists; None: to the end.
       past_end: listed steps after the end are in the result as well.
       state: where the episode begins; None: where resets begin. Its first action has no effect.
@@ -57,7 +59,7 @@ Content = Union[Episode, Callable[[], dict[str, Any]], Mapping[str, "Content"]] 
 
 
 def listed_actions(actions: Sequence[PyTree]) -> tuple[Policy, PyTree]:
-    """What plays a list of actions one after the other, the last one from then on; its weights.
+    """A policy that takes the listed actions, then repeats the last one; and its weights.
 
     Args:
       actions: pytrees of equal structure and shapes, or numbers that fit in int32.
@@ -106,7 +108,7 @@ def options_of(
     Args:
       case: the case.
       options: key of ``config`` -> field of the environment.
-      others: keys that are no options, such as numbers of the parameters.
+      others: keys that are not options of the environment, such as scalars of the parameters.
 
     Raises:
       JaxschedError: ``config`` is no object, or has another key.
@@ -184,7 +186,7 @@ def with_table(case: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
 DECIDED = (
     *("actions", "after_actions", "policy", "expect", "expect_by_policy", "expect_by_switch_off"),
 )
-"""What a case says of its decisions and results."""
+"""Keys of a case about its decisions and results."""
 
 
 def under_policy(case: Mapping[str, Any], system: str, word: str | None = None) -> dict[str, Any]:
@@ -217,17 +219,17 @@ def under_policy(case: Mapping[str, Any], system: str, word: str | None = None) 
 
 
 def moment(time_s: Any) -> float | None:
-    """A time of a result (s); None for what never happened, which records have below 0."""
+    """A time of a result (s); None for one below 0, which means never."""
     return float(time_s) if time_s >= 0 else None
 
 
 def whole_moment(time_s: Any) -> int | None:
-    """The same of times that are whole numbers."""
+    """``moment`` for times that are whole numbers."""
     return int(time_s) if time_s >= 0 else None
 
 
 def shared_length(num_jobs: int) -> int:
-    """Length to pad a table to, so that few lengths serve all: 64, 256, 1024, ... jobs."""
+    """Length to pad a table to, so that few programs are compiled: 64, 256, 1024, ... jobs."""
     length = 64
     while length < num_jobs:
         length *= 4

@@ -1,4 +1,4 @@
-"""What became of a paper's claims: four verdicts, and rows of a report's table of claims.
+"""Verdicts on a paper's claims, and rows of a report's table of claims.
 
 A claim is ``reproduced`` if what was measured is within ``TOLERANCE`` of the paper's size, that is
 of its distance from no effect (1 for a ratio, 0 for a change). A level, such as a share of GPUs in
@@ -45,17 +45,17 @@ class Statement(NamedTuple):
 
     @property
     def only_direction(self) -> bool:
-        """Whether no more is said than on which side of no effect the figure lies."""
+        """Whether the statement gives only the side of no effect on which the figure lies."""
         return (self.low, self.high) in ((self.none, inf), (-inf, self.none))
 
     @property
     def ends(self) -> tuple[float, float]:
-        """Between which values the claim counts as reproduced."""
+        """Bounds between which the claim counts as reproduced."""
         return self.low - self._slack(self.low), self.high + self._slack(self.high)
 
     @property
     def accepted(self) -> str:
-        """The same in words."""
+        """``ends`` in words."""
         low, high = self.ends
         if self.only_direction or low == -inf or high == inf:
             sign = ("<" if low == -inf else ">") + ("" if self.only_direction else "=")

@@ -1,7 +1,7 @@
-"""A cluster as plain arrays in units that a front end has, and what a policy sees of it.
+"""A cluster described by arrays in a front end's units, and a policy's observation of it.
 
-Where ``cluster_reader`` reads JSON on the host, this is a pure function: it is exported with the
-policy, so that nobody has to rebuild the observation.
+``cluster_reader`` reads JSON on the host; this is a pure function that is exported with the policy,
+so that a front end need not rebuild the observation.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ from jaxsched.types import Array, ArraySpec
 
 
 class ClusterInput(NamedTuple):
-    """One array: its spec, and what its entries are."""
+    """One array: its spec, and the meaning and unit of its entries."""
 
     spec: ArraySpec
     meaning: str
@@ -23,7 +23,7 @@ class ClusterInput(NamedTuple):
 
 
 def mask_input(env: Environment, order: str) -> ClusterInput:
-    """The mask, where what fits is nothing that the other arrays tell.
+    """The mask of legal actions as an input, where it does not follow from the other arrays.
 
     Args:
       env: an environment of one choice of several.
@@ -35,7 +35,7 @@ def mask_input(env: Environment, order: str) -> ClusterInput:
 
 
 class ClusterArrays(NamedTuple):
-    """How the clusters of an environment are told in arrays; no batch axes.
+    """How arrays describe the clusters of an environment; no batch axes.
 
     Attributes:
       inputs: by name.

@@ -1,8 +1,8 @@
-"""What is assumed of a job where a front end does not know it.
+"""Estimates for fields of a job that a front end does not know.
 
-A front end may leave out, or send as null, how long a job runs and what it trains; a model that the
-system has no numbers for counts as not known. The system's estimate, or that of the request's
-``assume``, stands in, and the answer lists it under ``estimated``.
+A front end may leave out a job's run time and model, or send them as null; a model for which the
+system has no figures counts as unknown. The value of the request's ``assume``, or else the system's
+estimate, is used instead, and the answer lists it under ``estimated``.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,11 +21,11 @@ class Estimate(NamedTuple):
     """One field of a job that may be unknown.
 
     Attributes:
-      default: what is assumed, in the front end's words.
-      read: ``(value, place in the request) -> what tables hold``; None: as good as unknown.
-      why: where the default comes from.
-      accepted: values that are never unknown, for messages.
-      adapted: ``(what is assumed, the job) -> what is assumed of this job``.
+      default: the estimate, in the front end's units and spelling.
+      read: ``(value, place in the request) -> value in job tables``; None: counts as unknown.
+      why: origin of the default, for the schema.
+      accepted: accepted values in words, for error messages.
+      adapted: ``(estimate, job) -> estimate for this job``.
     """
 
     default: Any
@@ -39,7 +39,7 @@ Estimates = Mapping[str, Estimate]
 
 
 def assumed(cluster: Mapping[str, Any], estimates: Estimates) -> dict[str, Any]:
-    """What stands in for each field, the request's ``assume`` before the defaults.
+    """The estimate of each field: that of the request's ``assume``, else the default.
 
     Raises:
       JaxschedError: ``assume`` is no object, or has another field or value.
@@ -65,13 +65,13 @@ def assumed(cluster: Mapping[str, Any], estimates: Estimates) -> dict[str, Any]:
 def filled(
     job: Mapping[str, Any], where: str, estimates: Estimates, stand_in: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A job with every field as tables hold it, and what was assumed, in the front end's words.
+    """A job with every field as in job tables, and the estimates used, as a front end spells them.
 
     Args:
       job: as the front end describes it.
       where: its place in the request.
       estimates: the fields.
-      stand_in: what ``assumed`` found.
+      stand_in: the result of ``assumed``.
 
     Raises:
       JaxschedError: a value that can be neither read nor unknown.
@@ -88,7 +88,7 @@ def filled(
 
 
 def model_estimate(models: Sequence[str], default: str, why: str) -> Estimate:
-    """Of what a job trains: a name in any spelling, or its row of the system's table of models."""
+    """Estimate of a job's model: a name in any spelling, or a row of the system's models."""
     accepted = ", ".join(models)
 
     def read(value: Any, where: str) -> int | None:
@@ -137,7 +137,7 @@ def assume_schema(estimates: Estimates) -> dict[str, Any]:
 
 
 def model_schema(models: Sequence[str]) -> dict[str, Any]:
-    """JSON Schema of what a job trains."""
+    """JSON Schema of a job's model."""
     return {
         "type": ["string", "integer", "null"],
         "examples": list(models),

@@ -1,13 +1,13 @@
-"""From a cluster as a front end describes it to a state, and from a decision to an answer.
+"""Described clusters as states of an environment, and decisions as answers.
 
-A front end holds servers, jobs and times; an environment holds arrays. A reader of each system
-turns the one into the other, so that nobody has to rebuild observations. What it makes is an
-ordinary state of the environment, which any policy can act in.
+A front end describes servers, jobs and times in JSON. A system's reader makes an ordinary state of
+the environment from such a description, in which any policy can act, so that a front end need not
+build observations.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from math import ceil, floor
+from math import ceil, floor, isfinite
 from typing import Any, Generic, TypeVar
 
 from jaxsched.errors import JaxschedError
@@ -15,6 +15,8 @@ from jaxsched.systems.cluster_estimates import ROUNDING, Estimates, assumed, fil
 from jaxsched.types import PyTree, TimeStep
 
 E = TypeVar("E")
+LONGEST_WAIT_S = 2**28
+"""Of a job, where a system does not say."""
 Cluster = Mapping[str, Any]
 MOST_JOBS = 2**15
 LATEST_CLOCK = 2**63
@@ -25,10 +27,10 @@ class ClusterReader(ABC, Generic[E]):
 
     Attributes:
       schema: JSON Schema of a cluster.
-      answer_schema: JSON Schema of what is decided.
+      answer_schema: JSON Schema of the answer.
       example: a cluster.
-      jobs: where its jobs are.
-      job_word: what an answer calls one of them.
+      jobs: key of its list of jobs.
+      job_word: the word for one of them in answers.
       estimates: fields of a job that may be unknown.
     """
 
@@ -40,12 +42,12 @@ class ClusterReader(ABC, Generic[E]):
     estimates: Estimates = {}
 
     def environment(self, env: E) -> E:
-        """Where a policy of ``env`` decides for described clusters; here there."""
+        """The environment of described clusters for a policy of ``env``; ``env`` itself."""
         return env
 
     @abstractmethod
     def read(self, env: E, clusters: Sequence[Cluster], length: int) -> tuple[PyTree, PyTree]:
-        """Parameters with one episode per cluster, and what else is told of each, stacked.
+        """Parameters with one episode per cluster, and the rest of each description, stacked.
 
         Args:
           env: the environment.
@@ -58,26 +60,26 @@ class ClusterReader(ABC, Generic[E]):
 
     @abstractmethod
     def state(self, env: E, params: PyTree, told: PyTree) -> PyTree:
-        """The state of one cluster, of what ``read`` told of it; traced."""
+        """The state of one cluster, from the parameters and the rest of ``read``; traced."""
 
     def num_jobs(self, cluster: Cluster) -> int:
-        """Room that a cluster's jobs need; here as many as there are."""
+        """Rows of the job table that a cluster needs; the number of its jobs."""
         return len(field(cluster, self.jobs, list, "a list of jobs"))
 
     @abstractmethod
     def nothing(self, env: E, params: PyTree) -> PyTree:
-        """What is decided before the first step."""
+        """The decision before the first step."""
 
     @abstractmethod
     def decided(self, so_far: PyTree, state: PyTree, timestep: TimeStep) -> tuple[PyTree, Any]:
-        """With one more step from ``state``, and whether the decision is complete (bool)."""
+        """The decision after one more step from ``state``, and whether it is complete (bool)."""
 
     @abstractmethod
     def answer(self, env: E, cluster: Cluster, decision: PyTree) -> dict[str, Any]:
-        """The decision in the front end's words."""
+        """The decision as an object of ``answer_schema``."""
 
     def estimated(self, cluster: Cluster) -> list[dict[str, Any]]:
-        """What was assumed of jobs with unknown fields: their ids and the values."""
+        """Estimates used for jobs with unknown fields: their ids and the values."""
         _, told = jobs_of(cluster, self.jobs, self.estimates)
         return [
             {self.job_word: name_of(job, place), **guessed}
@@ -116,7 +118,7 @@ def whole(cluster: Any, name: str, least: int, most: int, before: str = "") -> i
 def jobs_of(
     cluster: Any, name: str, estimates: Estimates
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The jobs of a cluster as tables hold them, and what was assumed of each.
+    """The jobs of a cluster as in job tables, and the estimates used for each.
 
     Raises:
       JaxschedError: not a list of objects, too many, or a value that cannot be read.
@@ -130,25 +132,35 @@ def jobs_of(
         where = f"{name}[{index}]"
         if not isinstance(job, Mapping):
             raise JaxschedError(f"{where} is {shown(job)}; accepted: an object")
+        _check_name(job.get("id"), where)
         read, guessed = filled(job, where, estimates, stand_in)
         found.append(read)
         told.append(guessed)
     return found, told
 
 
+def _check_name(name: Any, where: str) -> None:
+    """Refuse a job's id that an answer could not have: no number, or half of a letter."""
+    fits = not isinstance(name, float) or isfinite(name)
+    if isinstance(name, str):
+        fits = not any("\ud800" <= letter <= "\udfff" for letter in name)
+    if not fits:
+        raise JaxschedError(f"{where}.id is {ascii(name)[:40]}; accepted: text or a finite number")
+
+
 def name_of(job: Mapping[str, Any], index: int) -> Any:
-    """What the front end calls a job: its id, or its place in the list."""
+    """Name of a job in answers: its id, or its place in the list."""
     return job.get("id", index)
 
 
 def shown(value: Any) -> str:
-    """A value for a message, cut short."""
+    """A value for an error message, cut to 40 characters."""
     text = repr(value)
     return text if len(text) <= 40 else text[:37] + "..."
 
 
 def order_of(jobs: Sequence[Mapping[str, Any]], where: str) -> list[int]:
-    """Places of jobs in order of submission, those of one instant as they stand.
+    """Indices of jobs in order of submission; jobs of one instant keep their order.
 
     Raises:
       JaxschedError: a submission time is no number.
@@ -177,11 +189,11 @@ def clock(cluster: Any, name: str, before: str = "") -> Any:
 
 
 def whole_seconds(difference: float, *, up: bool) -> int:
-    """The time between two readings of a clock in whole seconds, rounded up or down."""
+    """Seconds between two readings of a clock, rounded up or down to a whole number."""
     return ceil(difference - ROUNDING) if up else floor(difference + ROUNDING)
 
 
-def waited(submitted: float, now: float, place: int, longest_s: int) -> int:
+def waited(submitted: float, now: float, place: int, longest_s: int = LONGEST_WAIT_S) -> int:
     """How long a job of ``waiting`` has waited, s; clocks within a second of each other are one.
 
     Args:

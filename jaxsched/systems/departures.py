@@ -1,4 +1,4 @@
-"""How a recipe differs from that of the paper, found by comparing both."""
+"""Differences of a recipe from the paper's, found by comparing both."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -8,8 +8,8 @@ from jaxsched.systems.paths import full_path, parts_of, value_at
 from jaxsched.systems.recipe import Recipe, Stage
 
 Words = str | Mapping[Any, str] | Callable[[Any], tuple[str, ...]]
-"""What is said of a value that differs: a format, a line by value (others say nothing), or the
-lines that a function of it gives."""
+"""Lines about a value that differs: a format, a line for some values, or a function of the value
+that returns lines."""
 
 
 def of_learner(config: type, words: Callable[[Stage], tuple[str, ...]]) -> Words:
@@ -24,7 +24,7 @@ def of_learner(config: type, words: Callable[[Stage], tuple[str, ...]]) -> Words
 
 
 class Departures(NamedTuple):
-    """What recipes of a system are compared with.
+    """The recipe that a system's recipes are compared with, and the words for differences.
 
     Attributes:
       paper: the recipe as the paper's text has it; None: there is none.
@@ -36,7 +36,7 @@ class Departures(NamedTuple):
     words: Mapping[str, Words] = {}
 
     def of(self, recipe: Recipe) -> tuple[str, ...]:
-        """What differs, one line each."""
+        """The differences, one line each."""
         if recipe.departures is not None:
             return tuple(
                 re.sub(r"{([\w.]+)}", lambda found: str(_shown(value_at(recipe, found[1]))), line)
@@ -51,13 +51,13 @@ class Departures(NamedTuple):
 
 
 def _left_out(recipe: Recipe, path: str) -> bool:
-    """Whether a field is of a stage that is left out, other than that it is."""
+    """Whether a field belongs to a stage that is left out and is not ``skip`` itself."""
     stage, *names = full_path(recipe, path.split("."))
     return names != ["skip"] and getattr(parts_of(recipe).get(stage), "skip", False)
 
 
 def said(words: Words, value: Any) -> tuple[str, ...]:
-    """The lines that words have for a value."""
+    """The lines for a value that differs."""
     if isinstance(words, str):
         return (words.format(_shown(value)),)
     if isinstance(words, Mapping):

@@ -1,4 +1,4 @@
-"""Words for the pictures of a report that only one system can have."""
+"""Titles and notes of a report's figures that belong to one system alone."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -20,7 +20,7 @@ class MetricGroup(NamedTuple):
 
 
 class Figures(NamedTuple):
-    """What a report draws of a system beside the usual bars.
+    """Figures of a report beside the usual bars.
 
     Attributes:
       curves: curve of ``Played.curves`` -> its words; others are called by their names.

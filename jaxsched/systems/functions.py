@@ -1,4 +1,4 @@
-"""What the library does with a system: functions over its record."""
+"""The library's functions over the record of a system."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -46,7 +46,7 @@ def environment(system: System, **options: Any) -> Any:
 
 
 def saved_environment(system: System, options: Mapping[str, Any]) -> Any:
-    """An environment with options as they were saved, also under names of before.
+    """An environment with saved options, former names included.
 
     Raises:
       JaxschedError: no such option, or a bad value.
@@ -78,7 +78,7 @@ def _option_names(system: System) -> list[str]:
 
 
 def traces(system: System) -> TraceSet:
-    """Of evaluations without a recipe.
+    """Traces of evaluations without a recipe.
 
     Raises:
       JaxschedError: the system has no named traces.
@@ -94,16 +94,16 @@ def traces(system: System) -> TraceSet:
 def mapping(
     system: System, env: Any, *, mean_gap_s: float | None, load: float | None
 ) -> MappingConfig:
-    """How real traces are mapped onto this system; gaps or load rescaled where given.
+    """How real traces are mapped onto this system, rescaled to a gap or a load if given.
 
     Args:
       system: the system.
-      env: whose cluster the jobs are for: a load is the load of that one.
+      env: the environment; a load is that of its cluster.
       mean_gap_s: mean gap that is asked for.
       load: load that is asked for.
 
     Raises:
-      JaxschedError: a load is asked for, and the cluster is not told or has no GPUs.
+      JaxschedError: a load is asked for, and the cluster is unknown or has no GPUs.
     """
     gpus, jobs = env.server_gpus(), system.jobs
     if mean_gap_s is None and load is None:
@@ -117,7 +117,7 @@ def mapping(
 
 
 def checked_options(system: System, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The heuristics' options, defaults filled in.
+    """The heuristics' options, with defaults filled in.
 
     Raises:
       JaxschedError: the system's heuristics have no such option, or it has a bad value.
@@ -137,7 +137,7 @@ def checked_options(system: System, options: Mapping[str, Any]) -> dict[str, Any
 
 
 def policy_info(system: System, name: str) -> Rule:
-    """What is known of a heuristic.
+    """The record of a heuristic.
 
     Raises:
       JaxschedError: no such policy.
@@ -203,10 +203,10 @@ def best_rule(system: System, names: Iterable[str]) -> str:
 
 
 def teacher(system: System, name: str, env: Any) -> Policy:
-    """Who is imitated in ``env``.
+    """The policy of that name that is imitated in ``env``.
 
     Raises:
-      JaxschedError: nobody has that name.
+      JaxschedError: there is no policy of that name.
     """
     if system.training.teacher is not None:
         return system.training.teacher(env, name)
@@ -223,7 +223,7 @@ def shipped_rule(system: System, name: str, env: Any) -> Shipped | None:
 
 
 def saved_network(system: System, kind: str) -> str:
-    """A kind of network as it was saved, as it is spelt today."""
+    """The present name of a saved kind of network."""
     return system.networks.aliases.get(kind, kind)
 
 
@@ -279,7 +279,7 @@ _MAKE = {"greedy": greedy_scores, "sampled": sampled_scores, "output": real_outp
 
 
 def scoring(scores: Any, name: str, play: str) -> Policy:
-    """The policy of a network's scores, kept where the network can be told from others."""
+    """The policy of a network's scores; the same object for equal networks that can be hashed."""
     try:
         hash(scores)
     except TypeError:
@@ -344,9 +344,9 @@ def play(
 def schedules(
     system: System, env: Any, params: Any, episodes: Any, records: Any, wanted: Sequence[int]
 ) -> list[Schedule]:
-    """Schedules of the listed episodes as their records tell them; none where they do not.
+    """Schedules of the listed episodes, made from their records; none if records do not suffice.
 
-    Names of policy and episode are filled in by who asked.
+    The caller fills in the names of policy and episode.
 
     Args:
       system: the system.
@@ -364,13 +364,13 @@ def schedules(
 
 
 def metric(system: System, name: str) -> Metric:
-    """How to show a metric, and what it is."""
+    """Label, unit, direction and meaning of a metric."""
     own = system.metrics.own
     return own[name] if name in own else METRICS[name]
 
 
 def score(system: System, played: Played, tables: Sequence[JobTable]) -> float:
-    """What policies are chosen by: the mean of the primary metric over the episodes.
+    """The score by which policies are chosen: the mean of the primary metric over the episodes.
 
     A job that did not finish before its episode was cut counts as ``system.metrics.unfinished``.
     """
@@ -404,7 +404,7 @@ def best_of(system: System, scores: Sequence[float | None]) -> int:
 
 
 def cluster_reader(system: System) -> ClusterReader[Any]:
-    """How front ends describe the cluster to policies that serve them.
+    """The reader of clusters that front ends describe in JSON.
 
     Raises:
       JaxschedError: the system has no such description.
@@ -415,6 +415,6 @@ def cluster_reader(system: System) -> ClusterReader[Any]:
 
 
 def cluster_arrays(system: System, env: Any) -> ClusterArrays | None:
-    """How a cluster is told in plain arrays, so that exports take it; None: not at all."""
+    """Arrays that describe a cluster, for exports; None: the system has none."""
     arrays = system.front_end.arrays
     return None if arrays is None else arrays(env)

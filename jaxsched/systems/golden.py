@@ -1,4 +1,4 @@
-"""Plays golden cases: one preparation and one play for the result and for the picture."""
+"""Plays golden cases for their results; pictures are made from the same ``Episode``."""
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -44,12 +44,12 @@ def episode_of(system: System, case: Mapping[str, Any]) -> Episode:
 
 
 def precision(system: System) -> AbstractContextManager[Any]:
-    """That of the system's cases: float64 where they ask for it."""
+    """Precision of the system's cases: float64 where they ask for it."""
     return jax.enable_x64(True) if system.cases.double else nullcontext()
 
 
 def play(system: System, episode: Episode) -> Trajectory:
-    """An episode with the moments that its result needs."""
+    """The trajectory of an episode, with the moments that its result needs."""
     return record_trajectory(
         episode.env,
         episode.policy,
@@ -66,11 +66,11 @@ def play(system: System, episode: Episode) -> Trajectory:
 def result(
     system: System, content: Content, found: dict[int, dict[str, Any]] | None = None
 ) -> dict[str, Any]:
-    """That of what a case holds; an episode under several names is played once.
+    """The result of a case; an episode under several names is played once.
 
     Args:
       system: of the case.
-      content: what the system read.
+      content: the case as the system's reader returns it.
       found: results of episodes that were played before, by identity.
     """
     found = {} if found is None else found
@@ -93,7 +93,7 @@ def _read(system: System, case: Mapping[str, Any]) -> Content:
 
 
 def _metrics(system: System, episode: Episode, records: Any) -> dict[str, Any]:
-    """Of the only episode, by name."""
+    """Metrics of the only episode, by name."""
     batched = jax.tree.map(lambda leaf: np.asarray(leaf)[None], records)
     values = system.log.metrics(episode.env, episode.params, np.zeros(1, int), batched)
     whole = system.cases.whole

@@ -1,4 +1,4 @@
-"""Learners by the type of their settings: what recipes name, and what a program adds of its own."""
+"""The registry of learners by the type of their settings; programs can add their own."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -25,14 +25,14 @@ from jaxsched.systems.policy_model import PolicyModel
 
 
 class Parts(NamedTuple):
-    """What a learner is made of.
+    """Components from which a learner is made.
 
     Attributes:
       config: its settings.
       network: the policy's; None where ``model`` says what it is.
       value: makes the value network, of learners that have one.
-      explore: how actions that explore are drawn; None: as the learner does.
-      augment: how decisions are changed before they are imitated; None: not at all.
+      explore: distribution of exploring actions; None: the learner's own.
+      augment: augmentation of decisions before they are imitated; None: none.
       act: ``(scores, mask) -> action``, where the action is not one choice of several; None: it is.
       model: of a policy that is more than scores of actions; None: it is these.
       value_kind: kind of the value network that ``model.critic`` makes.
@@ -51,7 +51,7 @@ class Parts(NamedTuple):
 
     @property
     def agents(self) -> Agents:
-        """Those of the policy.
+        """The agents of the policy.
 
         Raises:
           JaxschedError: it has none.
@@ -69,7 +69,7 @@ class Known(NamedTuple):
     """A learner that recipes can name.
 
     Attributes:
-      name: what its stage and policy are called where nobody says otherwise.
+      name: default name of its stage and policy.
       make: ``make(parts) -> learner``.
     """
 
@@ -78,7 +78,7 @@ class Known(NamedTuple):
 
 
 def register(config: type, name: str, make: Callable[[Parts], Learner]) -> None:
-    """Have recipes whose settings are of that type learn with another learner.
+    """Register a learner for recipes whose settings are of that type.
 
     Args:
       config: a frozen dataclass, see :mod:`jaxsched.algorithms.settings`.
@@ -94,12 +94,12 @@ def register(config: type, name: str, make: Callable[[Parts], Learner]) -> None:
 
 
 def is_known(config: Any) -> bool:
-    """Whether these are settings of a learner that recipes can name."""
+    """Whether a registered learner has settings of this type."""
     return type(config) in _KNOWN
 
 
 def known(config: Any) -> Known:
-    """The learner whose settings these are.
+    """The learner of these settings.
 
     Raises:
       JaxschedError: there is none.
@@ -131,7 +131,7 @@ def _ppo(parts: Parts) -> Learner:
 
 
 def _branching(parts: Parts) -> Learner:
-    """Of agents ``alternatives`` counts their own action, the rivals' and others drawn."""
+    """Branching; of agents ``alternatives`` counts their own action, the rivals' and samples."""
     config, model = parts.config, parts.model
     if model is None:
         return branching(parts.network, config, parts.value() if config.critic else None)

@@ -14,7 +14,7 @@ from jaxsched.traces import Trace, import_trace
 from jaxsched.traces import registry as registered
 
 Given = str | PathLike[str] | Sequence[JobTable] | Trace
-"""What job tables are made of."""
+"""Sources of job tables."""
 
 
 def make(
@@ -87,7 +87,7 @@ def _tables(
     num_traces: int | None,
     num_jobs: int | None,
 ) -> list[JobTable]:
-    """So many tables of so many jobs, drawn anew or cut to size."""
+    """``num_traces`` tables of ``num_jobs`` jobs, drawn anew or cut to size."""
     check_counts(optional=True, num_traces=num_traces, num_jobs=num_jobs)
     if isinstance(given, str | PathLike):
         tables = registered.resolve(given, seed=seed, num_traces=num_traces, num_jobs=num_jobs)

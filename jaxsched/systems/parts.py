@@ -1,4 +1,4 @@
-"""What a system hands over to the driver, the comparisons and the evaluator."""
+"""Types that systems give to training, comparisons and evaluations."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, Protocol
@@ -32,17 +32,18 @@ class Rule(NamedTuple):
       kind: a baseline of the paper, or a reference policy of ours.
       description: one line.
       make: ``make(env, **options)``, the policy in an environment that ``plays_in`` made, or a
-        function from observations to scores, of which the best legal one counts; options are those
-        of the system's heuristics, if it has any.
+        function from observations to scores, of which the best legal one is taken; the options are
+        those of the system's heuristics, if it has any.
       plays_in: ``plays_in(env, num_jobs, **options)``, the environment that it plays in on the
         cluster of ``env``; ``num_jobs`` of the longest table to be played.
-      slow: takes minutes, and so plays only where it is asked for by name.
+      slow: takes minutes, so that it is evaluated only when asked for by name.
       clairvoyant: knows what no scheduler can, such as hidden run times.
-      knows: what of the jobs its decisions read, in a few words.
-      apart: plays on other terms, such as ending jobs early, so that it is no rival of the others.
-      best: the best one known, which comparisons name first; of several the first that plays.
-      usual: ``usual(env)``, whether it plays in that cluster (None: the usual one) unless others
-        are asked for.
+      knows: facts about jobs that its decisions read, in a few words.
+      apart: not comparable with the others, as it may end jobs early, for example.
+      best: the best rule known, which comparisons name first; of several the first that is
+        evaluated.
+      usual: ``usual(env)``, whether it is evaluated on that cluster (None: the usual one) by
+        default.
       takes_options: whether ``make`` takes the options.
     """
 
@@ -59,11 +60,11 @@ class Rule(NamedTuple):
 
 
 class PresetInfo(NamedTuple):
-    """What a recipe is for.
+    """Purpose of a recipe.
 
     Attributes:
       purpose: one line.
-      takes: how long one training took and on what, where it was timed.
+      takes: duration of one training and its device, if it was timed.
     """
 
     purpose: str
@@ -74,9 +75,9 @@ class TraceSet(NamedTuple):
     """The job tables that a recipe uses, as the argument ``traces`` names them.
 
     Attributes:
-      train: what is learnt on.
-      test: touched once, at the end.
-      validation: what policies are chosen on; None: the training tables themselves.
+      train: training tables.
+      test: test tables, evaluated once, at the end.
+      validation: tables on which policies are chosen; None: the training tables.
       num_train: tables to draw for training, where ``train`` is a generator.
       num_validation: the same for validation.
       num_test: the same for the test.
@@ -99,7 +100,7 @@ class Heuristic(NamedTuple):
 
 
 class Shipped(NamedTuple):
-    """A heuristic that is made of weights, as a trained policy is.
+    """A heuristic with weights, like a trained policy.
 
     Attributes:
       env: the environment that it plays in.
@@ -113,7 +114,7 @@ class Shipped(NamedTuple):
 
 
 def compiled_together(heuristics: Sequence[Heuristic]) -> list[Heuristic]:
-    """The same, but those of one environment share a policy: what plays it is compiled once."""
+    """The same heuristics; those of one environment share a policy and so a compiled program."""
     shared = []
     for env, policy, weights in heuristics:
         group = tuple(dict.fromkeys(other.policy for other in heuristics if other.env == env))
@@ -125,12 +126,12 @@ def compiled_together(heuristics: Sequence[Heuristic]) -> list[Heuristic]:
 
 
 class TrainingSetup(NamedTuple):
-    """All that the training driver needs of one stage of a recipe.
+    """One stage of a recipe, as the training driver runs it.
 
     Attributes:
       name: of the stage, a word.
       env: environment to learn in.
-      play_env: environment that the learned policy is scored, tested and handed over with.
+      play_env: environment in which the learned policy is scored, tested and exported.
       learner: the algorithm.
       loop: sizes of the loop.
       params_at: environment parameters at a training progress in [0, 1] (curricula).
@@ -140,7 +141,7 @@ class TrainingSetup(NamedTuple):
       gradient_steps: gradient steps of each update, for the display.
       evaluate_every: updates between evaluations on the validation tables.
       checkpoint_every: updates between checkpoints of the whole stage.
-      variants: what differs from the paper's recipe, one line each.
+      variants: differences from the paper's recipe, one line each.
     """
 
     name: str
@@ -159,10 +160,10 @@ class TrainingSetup(NamedTuple):
 
     @property
     def steps_per_update(self) -> int:
-        """Environment steps of one update: of its rollout, and of what is played beside it at most.
+        """Environment steps of one update: its rollout, and at most those of branching.
 
-        See :class:`~jaxsched.core.learner.Branching`; each play counts as if it had its full
-        length.
+        See :class:`~jaxsched.core.learner.Branching`; each rollout of a candidate counts with its
+        full length.
         """
         if self.learner.branching is None:  # parameters may have to be recorded first
             return self.loop.steps_per_update
@@ -190,7 +191,7 @@ class Played(NamedTuple):
     Attributes:
       metrics: name -> float64 ``[E]``.
       curves: name -> float64 ``[n]``, means over the episodes.
-      schedule: of the episodes that were asked for; empty where the records do not tell.
+      schedule: schedules of the episodes asked for; empty if records do not suffice.
     """
 
     metrics: dict[str, Any]

@@ -1,7 +1,7 @@
 """Fields of a recipe by their dotted paths, as ``--set`` spells them.
 
-A recipe's stages are reached by their names; what only stages have is that of the last one where no
-stage is named.
+A stage is reached by its name; without one, a field that only stages have is that of the last
+stage.
 """
 
 from collections.abc import Mapping
@@ -25,14 +25,14 @@ def names_of(node: Any) -> list[str]:
 
 
 def value_of(node: Any, name: str) -> Any:
-    """One of these."""
+    """The value of one of ``names_of``."""
     if isinstance(node, Mapping):
         return node[name]
     return parts_of(node).get(name) or getattr(node, name)
 
 
 def full_path(node: Any, path: list[str]) -> list[str]:
-    """The path, led through the last part where only parts have its first name."""
+    """The path, through the last stage if only stages have its first name."""
     parts = parts_of(node)
     if not parts or path[0] in names_of(node):
         return path
@@ -41,7 +41,7 @@ def full_path(node: Any, path: list[str]) -> list[str]:
 
 
 def holder_of(recipe: Any, path: str) -> tuple[Any, str] | None:
-    """The group that has a field, and the field's name in it; None where there is no such field."""
+    """The object that holds a field, and the field's name in it; None without such a field."""
     node, names = recipe, path.split(".")
     while names:
         name, *names = full_path(node, names)

@@ -1,4 +1,4 @@
-"""Policies that are more than scores of actions, as learners take them."""
+"""Policies that are more than scores of actions, as learners need them."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -23,7 +23,7 @@ class PolicyModel(NamedTuple):
       agents: the policy's; None: it is found by search alone.
       critic: ``critic(kind, agents)`` of that kind of value network, for PPO.
       value: network of a state's value, for branching.
-      losses: how each agent is compared with what is imitated, for branching.
+      losses: loss of each agent against the imitated action, for branching.
       scale: of differences in losses of rankings, for branching.
       plays: the agents' greedy policy for a single environment, if there is a faster one.
       init: ``(key, specs) -> params``, where a search starts.
@@ -31,6 +31,8 @@ class PolicyModel(NamedTuple):
         policy is not found by search.
       learns_in: the environment that adds what the agents remember.
       teacher: whom they imitate, by name, in ``learns_in`` of the environment.
+      rounded: ``rounded()``, the same with networks that multiply in bfloat16 while learning; None:
+        they do not.
     """
 
     agents: Agents | None = None
@@ -43,6 +45,7 @@ class PolicyModel(NamedTuple):
     decide: Callable[[PyTree, PyTree, PyTree], PyTree] | None = None
     learns_in: Callable[[Any], Environment] = _as_it_is
     teacher: Callable[[str], Policy] | None = None
+    rounded: Callable[[], "PolicyModel"] | None = None
 
 
 def beside_critic(model: PolicyModel) -> PolicyModel:

@@ -4,15 +4,15 @@ from collections.abc import Mapping
 
 from jaxsched.errors import JaxschedError
 from jaxsched.systems import functions
+from jaxsched.systems.learner_recipes import PURPOSES, learner_recipes
 from jaxsched.systems.parts import PresetInfo, TraceSet
-from jaxsched.systems.plain import PURPOSES, plain_recipes
 from jaxsched.systems.recipe import Recipe
 from jaxsched.systems.system import System
 from jaxsched.types import DiscreteSpec
 
 
 def default_recipes(system: System) -> Mapping[str, Recipe]:
-    """A recipe for every learner (:mod:`jaxsched.systems.plain`); none if there is no network.
+    """A recipe for each learner (:mod:`~jaxsched.systems.learner_recipes`); none without a network.
 
     A system without a network of its own has them if its action is one choice of several.
     """
@@ -21,7 +21,7 @@ def default_recipes(system: System) -> Mapping[str, Recipe]:
     if not isinstance(env.action_spec(None), DiscreteSpec):
         return {}
     named = system.jobs.traces is not None or system.jobs.workload.traces
-    return plain_recipes(
+    return learner_recipes(
         env,
         network=system.networks.default,
         horizon_s=training.horizon_s,
@@ -33,8 +33,8 @@ def default_recipes(system: System) -> Mapping[str, Recipe]:
 def all_recipes(system: System) -> Mapping[str, Recipe]:
     """The system's own recipes and the library's.
 
-    The own ones are a small Q-network, ``quick``, unless it has any, or no choices. Those of other
-    sizes (``Recipes.sizes``) are not listed.
+    A system with a discrete action and no recipes has a small Q-network, ``quick``. Recipes of
+    other sizes (``Recipes.sizes``) are not listed.
     """
     plain = default_recipes(system)
     own = system.recipes.presets or ({"quick": plain["plain-dqn"]} if plain else {})
@@ -58,12 +58,12 @@ def preset(system: System, name: str) -> Recipe:
 
 
 def preset_names(system: System) -> tuple[str, ...]:
-    """All names that ``preset`` takes, those of other sizes included."""
+    """All names that ``preset`` accepts, those of other sizes included."""
     return tuple({**system.recipes.every, **all_recipes(system)})
 
 
 def preset_info(system: System, name: str) -> PresetInfo:
-    """What the recipe of that name is for; no words where nothing is known.
+    """Purpose of the recipe of that name; empty if none is given.
 
     Raises:
       JaxschedError: no such preset.

@@ -1,4 +1,4 @@
-"""What a training depends on besides its seed and job tables: a recipe of named stages, as data."""
+"""Recipes of trainings: named stages as data. A training is a recipe, job tables and a seed."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -13,16 +13,16 @@ from jaxsched.systems.parts import TraceSet
 
 @dataclass(frozen=True)
 class Episodes:
-    """What resets draw of the job tables while learning: pieces of them, each at several loads.
+    """Episodes that resets draw while learning: segments of job tables, each at several loads.
 
     Attributes:
       jobs: consecutive jobs that make an episode, of tables that have more; 0: whole tables.
       every: jobs from the start of one episode of a table to that of the next; 0: as many as make
-        an episode. What is left at the end of a table is left out.
+        an episode. A shorter rest of a table is left out.
       scales: factors on the gaps between submissions; one after the other in equal steps.
-      until: share of the training after which the last of them is reached; 0: all of them at any
+      until: share of the training after which the last of them is reached; 0: all are drawn at any
         time.
-      shared: all environments of an update play the same table, and updates take the tables in
+      shared: all environments of an update have the same table, and updates take the tables in
         turn; else each reset draws one.
     """
 
@@ -44,33 +44,33 @@ class Stage:
       loop: sizes of the loop.
       env: options of the environment that differ while learning.
       params: arguments of the environment's ``params`` beside the job tables.
-      episodes: what resets draw.
+      episodes: episodes that resets draw.
       network_options: attributes of the policy's network while it learns, such as ``dropout``; or
         arguments of ``Networks.model``.
       value_network: kind of the value network, as ``Networks.value`` knows it, of learners
         that have one; empty: that of the policy's network.
-      critic: what the value network sees: the ``observation`` alone, or the ``state`` too, which
-        no policy sees (:mod:`jaxsched.wrappers.privileged_state`).
-      precision: what both networks multiply in while learning
-        (:class:`jaxsched.networks.exportable.ExportableModule`); the policy plays and is
-        exported in float32.
+      critic: input of the value network: the ``observation`` alone, or the privileged ``state`` too
+        (:mod:`jaxsched.wrappers.privileged_state`).
+      precision: precision of both networks' products while learning
+        (:class:`jaxsched.networks.exportable.ExportableModule`); the policy plays and is exported
+        in float32.
       rivals: heuristics whose actions branching of agents tries beside the policy's own.
-      teacher: who is imitated, as ``Training.teacher`` knows it; None: nobody is.
+      teacher: the imitated policy, a name of ``Training.teacher``; None: none is imitated.
       data: ``data(env, teacher, params)``, a function without arguments that records what the
         teacher does, as :class:`~jaxsched.wrappers.recorded.RecordedParams`, which is then imitated
         in place of the teacher; None: the teacher is asked at every decision.
-      augment: ``augment(env)``, how decisions are changed before they are imitated, a function as
+      augment: ``augment(env)``, augmentation of decisions before they are imitated, a function as
         :mod:`jaxsched.algorithms.imitation` takes it; None: not at all.
       wrap: ``wrap(env)``, the environment that is learned in, such as one with another reward;
         None: ``env`` itself.
-      adjust: ``adjust(env, params)``, a function without arguments that makes parameters of these
-        when they are asked for first; None: they stay as they are.
+      adjust: ``adjust(env, params)``, a function without arguments that changes the parameters when
+        they are first needed; None: they are not changed.
       explore: ``explore(env)``, how the learner draws actions that explore, a function as
         :mod:`jaxsched.algorithms.dqn` takes it; None: as the learner does.
       evaluate_every: updates between evaluations on the validation tables; 0: at the end alone.
       checkpoint_every: updates between checkpoints; 0: at the end alone; None: as the recipe's.
-      cut: of learners of whole episodes: one that goes on after ``loop.rollout_length`` steps is
-        over all the same, and what counts are its rewards until then.
+      cut: for learners of whole episodes: an episode longer than ``loop.rollout_length`` steps ends
+        there, with its rewards until then.
       skip: leave the stage out.
     """
 
@@ -97,27 +97,27 @@ class Stage:
     skip: bool = False
 
     def __post_init__(self) -> None:
-        """Presets are shared: their mappings cannot be changed in place."""
+        """Presets are shared: make their mappings read-only."""
         for name in ("env", "params", "network_options"):
             object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """A training: what is learned for which environment, in which stages.
+    """A training of a policy for an environment, in stages.
 
-    ``--set`` reaches a stage by its name, and what only stages have of the last one without it:
-    ``learner.rho`` is that of the last stage.
+    ``--set`` reaches a stage by its name; without one, a field that only stages have is that of the
+    last stage, such as ``learner.rho``.
 
     Attributes:
-      env: the environment that the policy is scored, tested and handed over with.
-      traces: what is learned on, chosen on and tested on; without names what the system says.
+      env: the environment in which the policy is scored, tested and exported.
+      traces: job tables for training, choice and test; the system's if it names none.
       stages: one after the other.
       network: kind of the policy's network, as ``Networks.policy`` knows it.
-      policy: what the learned policy is called.
+      policy: name of the learned policy.
       play: whether it takes the best action or draws one.
       checkpoint_every: updates between checkpoints of a whole stage; 0: at its end alone.
-      departures: what differs from the paper's recipe, one line each, in which ``{PATH}`` is the
+      departures: differences from the paper's recipe, one line each, in which ``{PATH}`` is the
         value of a field; None: found by comparing both (:mod:`jaxsched.systems.departures`).
     """
 

@@ -1,4 +1,4 @@
-"""How a system's episodes become recorded schedules, and the one of systems that say nothing."""
+"""Recorded schedules of a system's episodes, and the default for systems without their own."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -15,16 +15,17 @@ from jaxsched.types import Array
 
 
 class Recording(NamedTuple):
-    """What pictures of a system need; the same object for equal environments.
+    """Functions that pictures of a system need; the same object for equal environments.
 
     Attributes:
-      env: the environment that is played: the one asked for, or one that plays the same schedule
-        and tells more of it.
+      env: the environment that is played: the one asked for, or one with the same schedule whose
+        steps say more of it.
       recorder: gathers the records that ``schedule`` reads.
-      schedule: ``schedule(env, params, episode, trajectory)``, made of the records and, where
-        these are kept, the moments; None where they do not tell. Names of system, policy and
-        episode, and decisions, are filled in by who asked.
-      moment: what is kept of each step (static: compiled into the program that plays).
+      schedule: ``schedule(env, params, episode, trajectory)``, made of the records and, if kept,
+        the moments; None if these do not suffice. The caller fills in names of system, policy and
+        episode, and decisions.
+      moment: ``moment(env, step, params)``, the part of a step that is kept (compiled into the
+        program).
       clock: ``clock(env, state) -> seconds`` of a state; None: the seconds that passed since the
         reset.
     """
@@ -44,9 +45,9 @@ def time_of(env: Any, state: Any) -> Array:
 
 
 def running_jobs(env: Any, params: Any, episode: int, trajectory: Trajectory) -> Schedule | None:
-    """Jobs have a row each while they run, from the first that is free on.
+    """Each job has a row while it runs, the first free one.
 
-    Of what the records name, ``start``, ``finish`` and ``submit`` are seconds.
+    Records ``start``, ``finish`` and ``submit`` are seconds.
     """
     del params, episode
     schedule = schedule_of_columns(env.name, trajectory.records)

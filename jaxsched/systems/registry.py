@@ -1,4 +1,4 @@
-"""Systems by name: the project's own, those registered by a program, those of installed packages.
+"""Systems by name: the library's, those that a program registers, those of installed packages.
 
 A program registers a system of its own with ``register``; a package offers one as an entry point
 of the group ``jaxsched.systems`` that loads to a ``System``:
@@ -72,7 +72,7 @@ def unregister(name: str) -> None:
 
 
 def workloads() -> Iterator[Workload]:
-    """What each system adds to the world of traces, in the order of ``names``."""
+    """The workload of each system, in the order of ``names``."""
     for name in names():
         if name in _OWN:
             workload: Workload = import_module(f"jaxsched.envs.{name}.{_traces(name)}").WORKLOAD

@@ -1,4 +1,4 @@
-"""The stages of a recipe, as the training driver takes them."""
+"""The stages of a recipe, as the training driver runs them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -14,7 +14,7 @@ from jaxsched.core.learner import Learner
 from jaxsched.core.training import check_needs
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, rescale_arrivals
-from jaxsched.jobs.pieces import piece_starts, pieces
+from jaxsched.jobs.segments import segment_starts, segments
 from jaxsched.networks.exportable import ExportableModule
 from jaxsched.systems import functions
 from jaxsched.systems.learners import Parts, known, with_loop
@@ -63,7 +63,7 @@ def stages_of(system: System, recipe: Recipe, tables: Sequence[JobTable]) -> lis
     made: list[tuple[Any, ParamsAt]] = []
 
     def params_of(env: Environment, stage: Stage) -> ParamsAt:
-        """Made once for all stages that draw the same."""
+        """The parameters, made once for all stages that draw the same episodes."""
         updates = stage.loop.num_updates if stage.episodes.shared else 0
         wanted = env, dict(stage.params), stage.episodes, stage.adjust, updates
         for key, params_at in made:
@@ -76,10 +76,10 @@ def stages_of(system: System, recipe: Recipe, tables: Sequence[JobTable]) -> lis
 
 
 def steps_per_update(stage: Stage) -> int:
-    """Environment steps of one update, those that try alternatives at most included.
+    """Environment steps of one update, at most those of branching included.
 
     Raises:
-      JaxschedError: the stage leaves it to the environment how many they are.
+      JaxschedError: their number depends on the environment.
     """
     tried = 0
     if isinstance(stage.learner, BranchingConfig):
@@ -103,7 +103,7 @@ def _parts(
     stage: Stage,
     params_of: Callable[[Environment, Stage], ParamsAt],
 ) -> dict[str, Any]:
-    """What a stage has of its own."""
+    """Components of a stage."""
     env: Environment = replace(recipe.env, **stage.env)
     loop = stage.loop
     config = with_loop(stage.learner, loop)
@@ -113,6 +113,7 @@ def _parts(
     if model is None:
         parts = _of_network(system, recipe, stage, env)
     else:
+        model = _model_in_precision(model, stage.precision)
         model = beside_critic(model) if stage.critic == "state" else model
         learns_in, teacher = model.learns_in(learns_in), model.teacher
         parts = _of_model(model, stage)
@@ -146,7 +147,7 @@ def _parts(
 
 
 def _made(parts: Parts, critic: str) -> Learner:
-    """The learner; that it has a value network is known by its asking for one."""
+    """The learner of a stage; it has a value network if ``make`` asks for one."""
     asked = []
 
     def value() -> Any:
@@ -162,7 +163,7 @@ def _made(parts: Parts, critic: str) -> Learner:
 
 
 def _in_precision(network: Any, precision: str) -> Any:
-    """The same network with other products.
+    """The same network with products in another precision.
 
     Raises:
       JaxschedError: they cannot be chosen, as it is made of other layers.
@@ -176,8 +177,23 @@ def _in_precision(network: Any, precision: str) -> Any:
     return network.clone(precision=precision)
 
 
+def _model_in_precision(model: PolicyModel, precision: str) -> PolicyModel:
+    """The same model with other products.
+
+    Raises:
+      JaxschedError: they cannot be chosen.
+    """
+    if precision == "float32":
+        return model
+    if model.rounded is None:
+        raise JaxschedError(
+            f"precision is {precision!r}; accepted: float32, as this policy has no other"
+        )
+    return model.rounded()
+
+
 def _of_network(system: System, recipe: Recipe, stage: Stage, env: Environment) -> Parts:
-    """Of a policy that is a network's scores or outputs."""
+    """The stage of a policy that is a network's scores or outputs."""
     if stage.rivals:
         raise JaxschedError(f"rivals is {stage.rivals}; accepted: none, as there are no agents")
     network: Any = functions.network(system, recipe.env, recipe.network)
@@ -206,12 +222,7 @@ def _of_network(system: System, recipe: Recipe, stage: Stage, env: Environment) 
 
 
 def _of_model(model: PolicyModel, stage: Stage) -> Parts:
-    """Of a policy that is more than that."""
-    if stage.precision != "float32":
-        raise JaxschedError(
-            f"precision is {stage.precision!r}; accepted: float32, as the policy is no network of "
-            "scores"
-        )
+    """The stage of a policy with a ``PolicyModel``."""
     if stage.rivals and not isinstance(stage.learner, BranchingConfig):
         raise JaxschedError(f"rivals is {stage.rivals}; accepted: none but for branching")
     return Parts(
@@ -248,10 +259,10 @@ def _params_at(env: Environment, stage: Stage, tables: Sequence[JobTable]) -> Pa
     drawn, options = scaled, dict(stage.params)
     alone = env.cuts_tables and stage.adjust is None and len(scaled) == 1
     if alone and 0 < length < len(scaled[0]):
-        options["starts"] = piece_starts(len(scaled[0]), length, every)
+        options["starts"] = segment_starts(len(scaled[0]), length, every)
         options["episode_jobs"] = length
     elif length:
-        drawn = pieces(scaled, length, every)
+        drawn = segments(scaled, length, every)
     params = cast(Any, env).params(drawn, **options)
     made: Callable[[], Any] = lambda: params  # noqa: E731
     if stage.adjust is not None:

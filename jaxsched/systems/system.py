@@ -1,12 +1,12 @@
-"""What a system is: a record of parts, as data.
+"""A system as a record of parts, all data.
 
 The command line, the training driver and the comparisons work on this record alone, by the
 functions of :mod:`jaxsched.systems.functions`, :mod:`jaxsched.systems.presets` and
-:mod:`jaxsched.systems.stages`; they find it by its name, through ``jaxsched.systems.registry``.
+:mod:`jaxsched.systems.stages`; they look it up by name in :mod:`jaxsched.systems.registry`.
 
-Required are a name, the environment, and what policies are judged by. Every other part has a
-default that serves a small system: job records and metrics from the standard record
-(``jaxsched.core.recorder``), a small network and recipes that train it.
+A name, the environment and its metrics are required. Every other part has a default that serves a
+small system: job records and metrics from the standard record (``jaxsched.core.recorder``), a small
+network and recipes that train it.
 """
 
 import inspect
@@ -60,7 +60,7 @@ def nothing_more(table: JobTable) -> Mapping[str, Any]:
 def standard_metrics(
     env: Any, params: Any, episodes: np.ndarray, records: Any
 ) -> dict[str, np.ndarray]:
-    """Metrics of each episode, float64 ``[E]``: those that the standard record has."""
+    """Metrics of each episode from the standard record, float64 ``[E]``."""
     del env, params, episodes
     return of_log(records)
 
@@ -72,14 +72,14 @@ def no_curves(records: Any) -> dict[str, np.ndarray]:
 
 
 def standard_recording(env: Environment) -> Recording:
-    """Jobs in rows of their own while they run."""
+    """Recordings in which each running job has a row."""
     return Recording(env, job_recorder(env), running_jobs)
 
 
 def fully_connected(env: Environment, kind: str) -> Network:
-    """Widths of hidden layers, such as ``mlp-64-64``.
+    """A multilayer perceptron, such as ``mlp-64-64`` with two hidden layers of 64.
 
-    The number of actions must follow from the options: the spec is asked without parameters.
+    The number of actions must not depend on the parameters.
 
     Raises:
       JaxschedError: no such kind, or actions that are not one choice of several.
@@ -91,7 +91,7 @@ def fully_connected(env: Environment, kind: str) -> Network:
 
 
 def fully_connected_value(env: Environment, kind: str) -> Any:
-    """The value network of such widths.
+    """The value network with the same hidden layers.
 
     Raises:
       JaxschedError: no such kind.
@@ -107,7 +107,7 @@ def no_model(env: Any, kind: str, **options: Any) -> PolicyModel | None:
 
 
 def chosen_in_words(env: Any, chosen: Mapping[str, Any]) -> dict[str, str]:
-    """The heuristics' options in words."""
+    """The options of heuristics in words."""
     del env
     words = (f"{name.replace('_', ' ')} {value}" for name, value in chosen.items())
     return {"heuristics": ", ".join(words)} if chosen else {}
@@ -134,7 +134,7 @@ def none_shipped(recipe: Recipe | None = None) -> str:
 
 
 class Jobs(NamedTuple):
-    """What a system's jobs are, and how tables and traces of others become its own.
+    """Jobs of a system, and how other job tables and traces become its own.
 
     Attributes:
       workload: kinds of jobs and named traces.
@@ -225,15 +225,17 @@ class Jobs(NamedTuple):
 
 
 class Metrics(NamedTuple):
-    """What policies are measured by.
+    """Metrics of policies.
 
     Attributes:
-      primary: what they are chosen and judged by, one of ``shown``.
+      primary: the metric by which policies are chosen and ranked, one of ``shown``.
       shown: names, in the order of tables.
-      own: those that ``jaxsched.jobs.metrics.METRICS`` does not have.
-      unfinished: the primary metric of a job whose episode was cut; None: episodes are not.
-      score: what policies are chosen by; None: the mean of the primary metric over the episodes.
-      figures: what a report draws beside the usual bars.
+      own: metrics that ``jaxsched.jobs.metrics.METRICS`` lacks.
+      unfinished: value of the primary metric for a job whose episode was truncated before its end;
+        None: episodes are not truncated.
+      score: ``score(played)``, by which policies are chosen; None: the mean of the primary metric
+        over the episodes.
+      figures: figures of a report beside the usual bars.
     """
 
     primary: str
@@ -245,7 +247,7 @@ class Metrics(NamedTuple):
 
 
 class EpisodeLog(NamedTuple):
-    """What is kept of an episode, and what is made of it.
+    """The log of an episode: records, and the metrics and pictures made from them.
 
     Attributes:
       recorder: gathers the records of one episode; the same object for equal environments, as it is
@@ -253,8 +255,9 @@ class EpisodeLog(NamedTuple):
       metrics: ``metrics(env, params, episodes, records)``, float64 ``[E]`` by name; ``episodes``
         are those played, int ``[E]``, ``records`` NumPy arrays ``[E, ...]``.
       curves: ``curves(records)``, means over the episodes by name, float64 ``[n]``.
-      recording: how episodes become pictures; the same functions for equal environments.
-      evaluation: the environment that policies are evaluated in; its schedules are the same.
+      recording: ``recording(env)``, which makes pictures of episodes; the same object for equal
+        environments.
+      evaluation: ``evaluation(env)``, the environment of evaluations; it has the same schedules.
     """
 
     recorder: Callable[[Any], Recorder] = job_recorder
@@ -270,7 +273,7 @@ class Options(NamedTuple):
     Attributes:
       defaults: by name.
       accepted: values by name; any where a name is left out.
-      words: ``words(env, chosen)`` as they are shown with results.
+      words: ``words(env, chosen)`` the options in words, shown with results.
     """
 
     defaults: Mapping[str, Any] = MappingProxyType({})
@@ -279,15 +282,15 @@ class Options(NamedTuple):
 
 
 class Networks(NamedTuple):
-    """What policies are made of.
+    """Networks of policies.
 
     Attributes:
       policy: ``policy(env, kind)``, the network of that kind.
       value: the value network of that kind.
-      default: kind in recipes of the library.
-      aliases: kinds as they were called before -> as they are today.
-      model: ``model(env, kind, **options)``, what a policy is made of while it learns in ``env``;
-        None: it is scores of actions, or outputs of the network.
+      default: kind in the library's recipes.
+      aliases: former name of a kind -> its present name.
+      model: ``model(env, kind, **options)``, the components of a policy while it learns in ``env``;
+        None: policies are scores of actions, or outputs of the network.
       plays: ``plays(env, kind, name, play)``, the policy whose weights are the network's, the same
         object at each call; None: by scores or outputs of ``policy``.
       init: ``init(env, kind, key, specs)``, weights of the right structure; None: the network's.
@@ -326,10 +329,10 @@ class Recipes(NamedTuple):
 
     Attributes:
       presets: by name, on the usual cluster; empty: ``quick`` is a small Q-network.
-      notes: what each is for.
-      departures: the paper's recipe, and how differences from it are said.
-      former_settings: words of ``--set`` before recipes had named stages, and today's.
-      sizes: the same on other clusters, by the name of the size; called NAME-SIZE.
+      notes: purpose of each.
+      departures: the paper's recipe, and words for differences from it.
+      former_settings: former words of ``--set`` -> present words.
+      sizes: the presets for other clusters, by the name of the size; their names are NAME-SIZE.
     """
 
     presets: Mapping[str, Recipe] = MappingProxyType({})
@@ -350,18 +353,19 @@ class Recipes(NamedTuple):
 
 
 class Training(NamedTuple):
-    """What the library's recipes and look-ahead policies need to know.
+    """Defaults of the library's recipes and look-ahead policies.
 
     Attributes:
-      planning: the environment with the reward that a look-ahead adds up; states are the same, and
-        so are schedules.
-      planning_horizon_s: how far look-ahead policies play on, unless told otherwise.
-      learns_in: what the library's recipes learn in, of the usual cluster; None: ``planning``.
-      horizon_s: of their discount.
-      episode_steps: room for an episode; 0: no learner of whole ones.
-      teacher: ``teacher(env, name)``, who is imitated; None: the heuristic of that name.
-      shipped_digest: ``shipped_digest(recipe)``, of the shipped parameters that a recipe learns
-        from; of all of them for None; empty if there are none.
+      planning: ``planning(env)``, the environment with the reward that a look-ahead sums; states
+        and schedules are the same.
+      planning_horizon_s: default horizon of look-ahead policies (simulated seconds).
+      learns_in: ``learns_in(env)``, the environment of the library's recipes; None: ``planning``.
+      horizon_s: horizon of their discount (simulated seconds).
+      episode_steps: bound of an episode's steps; 0: no learner of whole episodes.
+      teacher: ``teacher(env, name)``, the policy that is imitated; None: the heuristic of that
+        name.
+      shipped_digest: ``shipped_digest(recipe)``, digest of the shipped parameters that a recipe
+        starts from; for None of all of them; empty if there are none.
     """
 
     planning: Callable[[Any], Any] = same
@@ -374,15 +378,14 @@ class Training(NamedTuple):
 
 
 class Paper(NamedTuple):
-    """What was published.
+    """The paper and published figures.
 
     Attributes:
       source: the paper.
-      claims: ``claims(env, summary, learned)``, its claims beside what was measured, rows of the
-        report's table; ``learned`` is which of the policies is the learned one, and finishes
-        (nearly) all jobs.
+      claims: ``claims(env, summary, learned)``, rows of the report's table: claims beside measured
+        values; ``learned`` names the learned policy, which finishes (nearly) all jobs.
       published: ``published(env, tables, summary)``, figures that others published for this cluster
-        beside those measured: ``title``, ``columns`` and ``rows``, all of words; None: there are
+        beside the measured ones: ``title``, ``columns`` and ``rows``, all strings; None: there are
         none.
     """
 
@@ -397,9 +400,9 @@ class Cases(NamedTuple):
     """Golden cases.
 
     Attributes:
-      read: what one holds: an episode, or whatever ``Content`` is. None: the system has none.
-      whole: metrics that are whole numbers in results.
-      double: they are played in float64.
+      read: ``read(case)``, the ``Content`` of a case; None: the system has no cases.
+      whole: names of metrics that are whole numbers in results.
+      double: cases are played in float64.
     """
 
     read: Callable[[Mapping[str, Any]], Content] | None = None
@@ -408,12 +411,12 @@ class Cases(NamedTuple):
 
 
 class FrontEnd(NamedTuple):
-    """How programs outside describe a cluster to a policy that decides for it.
+    """How other programs describe a cluster to a policy that is served or exported.
 
     Attributes:
-      reader: makes what reads JSON; None: it cannot be told so.
-      arrays: ``arrays(env)``, how it is told in plain arrays, so that exports take it; None: not at
-        all.
+      reader: ``reader()``, the reader of clusters in JSON; None: there is none.
+      arrays: ``arrays(env)``, the description of a cluster by arrays, for exports; None: there is
+        none.
     """
 
     reader: Callable[[], ClusterReader[Any]] | None = None
@@ -422,23 +425,23 @@ class FrontEnd(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class System:
-    """One system: what it is called, plays, measures, trains, shows and hands over.
+    """One system: names, environment, jobs, policies, metrics, recipes, pictures and exports.
 
     Attributes:
-      name: what commands call it.
+      name: its name in commands.
       environment: a frozen dataclass that is an ``Environment``; its fields are the options.
-      metrics: what policies are judged by; the name of a standard metric, or metrics of one's own
-        by name, of which the first counts, before the standard ones.
+      metrics: metrics of policies; or the name of a standard metric; or own metrics by name, the
+        first of them the primary one.
       title: one line.
       decides: what an action decides, in a few words.
-      policies: those without training, in the order of tables; a function ``make(env)`` is a
+      policies: policies without training, in the order of tables; a function ``make(env)`` is a
         baseline whose words are the first line of its docstring, a ``Policy`` a reference.
       jobs: what its jobs are.
-      log: what is kept of an episode.
+      log: the log of an episode.
       options: of the policies without training.
-      networks: what trained policies are made of.
+      networks: networks of trained policies.
       recipes: its own.
-      training: what the library's recipes need to know.
+      training: defaults of the library's recipes.
       paper: what was published.
       cases: golden cases.
       front_end: how other programs describe a cluster.
@@ -461,7 +464,7 @@ class System:
     front_end: FrontEnd = FrontEnd()
 
     def __post_init__(self) -> None:
-        """Systems are shared: what they name cannot be changed in place."""
+        """Systems are shared: make their mappings read-only."""
         metrics: Any = self.metrics
         if isinstance(metrics, str):
             object.__setattr__(self, "metrics", Metrics(metrics))
@@ -474,7 +477,7 @@ class System:
     if not TYPE_CHECKING:  # which knows the fields
 
         def __getattr__(self, name: str) -> Any:
-            """Say where methods of before are."""
+            """Name the function that replaces a former method."""
             raise AttributeError(
                 f"a System is a record and has no {name!r}; accepted: its parts, and functions of "
                 f"jaxsched.systems.functions, presets and stages, as functions.{name}(system, ...)"
@@ -482,7 +485,7 @@ class System:
 
 
 def as_rule(given: Any) -> Rule:
-    """A policy without training, also given as itself or as the function that makes it."""
+    """A policy without training as a ``Rule``; it may be given as itself or as a function."""
     if isinstance(given, Rule):
         return given
     if isinstance(given, Policy):

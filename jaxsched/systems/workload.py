@@ -1,7 +1,7 @@
-"""What a system adds to the world of traces: its kinds of jobs and its named job tables.
+"""Kinds of jobs and named job tables of a system.
 
-Light on purpose: reading a trace asks every system for this and for nothing else, so the modules
-that make a ``Workload`` load neither JAX nor the system's environment.
+Whoever reads a trace asks each system for its ``Workload`` and nothing else, so modules that make
+one import neither JAX nor the system's environment.
 """
 
 from typing import NamedTuple
@@ -14,7 +14,7 @@ class Workload(NamedTuple):
     """Kinds of jobs and named traces of one system.
 
     Attributes:
-      jobs: kinds of jobs beside rigid ones, which every room knows.
+      jobs: kinds of jobs beside rigid ones.
       traces: job tables by name, in the order of listings.
     """
 

@@ -136,7 +136,7 @@ class Cluster:
         """GPUs of the largest job that can ever run."""
         if not self.kinds or locality == "any":
             return self.num_gpus
-        return max(min(kind.largest_job, kind.num_gpus) for kind in self.kinds)
+        return max(kind.most_for_a_job for kind in self.kinds)
 
 
 def available(cluster: Cluster, gpus: Array) -> Array:

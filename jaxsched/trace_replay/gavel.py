@@ -248,7 +248,7 @@ def _speeds(table: JobTable, cluster: Cluster) -> Integers:
         return speeds_of(table, cluster)
     if not cluster.kinds:
         return np.full((len(table), 1), UNIT, np.int64)
-    largest = np.array([min(kind.largest_job, kind.num_gpus) for kind in cluster.kinds])
+    largest = np.array([kind.most_for_a_job for kind in cluster.kinds])
     return np.where(table["num_gpus"][:, None] <= largest[None, :], UNIT, 0)
 
 

@@ -81,6 +81,12 @@ def check_types(table: JobTable, cluster: Cluster, locality: Locality) -> None:
         )
 
 
+def types_for(cluster: Cluster, num_gpus: int) -> list[str]:
+    """The types of GPUs of which one job can have so many."""
+    kinds = zip(cluster.kinds, cluster.gpu_types, strict=True)
+    return [name for kind, name in kinds if num_gpus <= kind.most_for_a_job]
+
+
 def speeds_of(table: JobTable, cluster: Cluster) -> Integers:
     """The speed of each job on each kind, int64 ``[n, K]``; 0: it cannot run there."""
     speeds = np.stack([table[PREFIX + name] for name in cluster.gpu_types], axis=1)
@@ -133,6 +139,6 @@ def work_within(seconds: Array, speed: Array, most: int) -> Array:
 
 def _can_run(table: JobTable, cluster: Cluster) -> np.ndarray:
     """Whether a job can run on servers of each kind, bool ``[n, K]``."""
-    largest = np.array([min(kind.largest_job, kind.num_gpus) for kind in cluster.kinds])
+    largest = np.array([kind.most_for_a_job for kind in cluster.kinds])
     fast = np.stack([table[PREFIX + name] > 0 for name in cluster.gpu_types], axis=1)
     return fast & (table["num_gpus"][:, None] <= largest[None, :])

@@ -167,13 +167,14 @@ def read_outages(path: PathLike, *, checkpoint_s: int = 0, restart_s: int = 0) -
       JaxschedError: one line with the line of the file and what is accepted.
     """
     try:
-        with open(path, encoding="utf-8", newline="") as file:
+        with open(path, encoding="utf-8-sig", newline="") as file:
             text = file.read(LARGEST_FILE + 1)
         lines = list(csv.reader(text.splitlines()))
     except (OSError, ValueError, csv.Error) as error:
         raise JaxschedError(
-            f"{path}: cannot be read ({getattr(error, 'strerror', None) or error}); accepted: "
-            f"{','.join(COLUMNS)}, or HOURS:HOURS"
+            f"{argument('failures')} is {describe_value(str(path))}, which cannot be read "
+            f"({getattr(error, 'strerror', None) or error}); accepted: HOURS:HOURS, or a file of "
+            f"{','.join(COLUMNS)}"
         ) from None
     if len(text) > LARGEST_FILE or len(lines) > MOST_OUTAGES:
         raise JaxschedError(f"{path}: is too large; accepted: up to {MOST_OUTAGES} outages")

@@ -8,8 +8,7 @@ GPUs and more, up to the next row of the same type of job; 0: the job cannot run
 import csv
 import hashlib
 import io
-import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import resources
 from typing import NamedTuple
 
@@ -23,7 +22,7 @@ from jaxsched.jobs import Integers, JobTable
 from jaxsched.jobs.columns import describe_value
 from jaxsched.jobs.servers import GPU_TYPE
 from jaxsched.trace_replay.gpu_types import MOST_SPEED, PREFIX
-from jaxsched.traces.details import KIND
+from jaxsched.traces.details import KIND, kind_of
 
 GAVEL = "gavel"
 """Name of the measurements that come with the library: V100, P100, K80 (Narayanan et al., OSDI'20,
@@ -64,14 +63,15 @@ def read_speeds(source: PathLike) -> Speeds:
         return _parsed(GAVEL, text)
     try:
         with open(source, "rb") as file:
-            text = file.read(LARGEST_FILE + 1).decode()
+            content = file.read(LARGEST_FILE + 1)
+        text = content[:LARGEST_FILE].decode("utf-8-sig")
     except (OSError, ValueError) as error:
         raise JaxschedError(
             f"{argument('speeds')} is {describe_value(str(source))}, which cannot be read "
             f"({getattr(error, 'strerror', None) or error}); accepted: {GAVEL}, or a file with "
             "job_type,num_gpus and a column for each type of GPU"
         ) from None
-    if len(text) > LARGEST_FILE:
+    if len(content) > LARGEST_FILE:
         raise JaxschedError(f"{source}: is no table of speeds; accepted: up to a MiB")
     return _parsed(str(source), text)
 
@@ -125,6 +125,8 @@ def with_speeds(
     speeds: Speeds,
     gpu_types: Sequence[str],
     job_types: npt.NDArray[np.str_] | None = None,
+    *,
+    usable: Callable[[int], Sequence[str]] | None = None,
 ) -> JobTable:
     """The jobs with their speed on each type of GPU (columns ``speed_<type>``).
 
@@ -139,6 +141,8 @@ def with_speeds(
       gpu_types: the types of the cluster.
       job_types: what each job trains, ``[n]``; None: told by the column ``kind``, where there is
         one (``jaxsched.traces.details``; batch sizes are drawn then).
+      usable: types of GPUs that can hold a job of a size; types of jobs that run on none of them
+        are not drawn (Gavel has no speed for some on K80). None: all types are.
 
     Raises:
       JaxschedError: a type of GPU that the table of speeds has not, or jobs too small for it.
@@ -156,7 +160,7 @@ def with_speeds(
             "holds from so many on"
         )
     codes = _codes(table, job_types)
-    named = [{_code(name), _code(name.partition(_BATCH)[0])} for name in speeds.job_types]
+    named = [{kind_of(name), kind_of(name.partition(_BATCH)[0])} for name in speeds.job_types]
     row = np.zeros(len(table), np.int64)
     uniform, drawn = _draws(table), 0
     pairs, of_job = np.unique(np.stack([gpus, codes], axis=1), axis=0, return_inverse=True)
@@ -167,6 +171,10 @@ def with_speeds(
             drawn += int(np.sum(own))
             most = speeds.num_gpus[speeds.num_gpus <= size].max()
             candidates = np.flatnonzero(speeds.num_gpus == most)
+            if usable is not None:  # no type of job that could run nowhere
+                kinds = [speeds.gpu_types.index(name) for name in usable(size)]
+                runs = candidates[speeds.thousandths[candidates][:, kinds].max(1, initial=0) > 0]
+                candidates = runs if runs.size else candidates
         row[own] = candidates[(uniform[own] * len(candidates)).astype(np.int64)]
     columns = {
         PREFIX + name: speeds.thousandths[row, speeds.gpu_types.index(name)]
@@ -181,16 +189,11 @@ def _codes(table: JobTable, job_types: npt.NDArray[np.str_] | None) -> Integers:
     """A number for what each job trains, int64 ``[n]``; -1: not known."""
     if job_types is not None:
         names, of_job = np.unique(job_types, return_inverse=True)
-        numbers = np.array([_code(name) if name else -1 for name in names.tolist()], np.int64)
+        numbers = np.array([kind_of(name) if name else -1 for name in names.tolist()], np.int64)
         return numbers[of_job.reshape(-1)]
     if KIND in table.columns:
         return table[KIND]
     return np.full(len(table), -1, np.int64)
-
-
-def _code(name: str) -> int:
-    """As ``jaxsched.traces.details`` has it."""
-    return zlib.crc32(name.encode())
 
 
 def _rows_named(speeds: Speeds, named: Sequence[set[int]], size: int, code: int) -> Integers:

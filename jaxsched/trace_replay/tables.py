@@ -6,6 +6,7 @@ thresholds.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,14 @@ from jaxsched.trace_replay import history
 from jaxsched.trace_replay.cluster import Cluster, counts_alone
 from jaxsched.trace_replay.demands import DEMANDS, check_demands, per_gpu
 from jaxsched.trace_replay.gittins import sample_levels
-from jaxsched.trace_replay.gpu_types import Typed, check_types, columns_of, speeds_of, typed
+from jaxsched.trace_replay.gpu_types import (
+    Typed,
+    check_types,
+    columns_of,
+    speeds_of,
+    typed,
+    types_for,
+)
 from jaxsched.trace_replay.history import EDGES, Known
 from jaxsched.trace_replay.outages import Events, Outages, as_events
 from jaxsched.trace_replay.policies import FAIR, FITTED_SHARE, QUEUED, Locality, Policy, Share
@@ -145,7 +153,7 @@ def as_table(
     schema = (*COLUMNS, *(column for column in optional if column.name in table.columns))
     validate(table, schema=schema, max_gpus=cluster.largest_job(locality), from_zero=False)
     if speeds is not None:
-        table = with_speeds(table, speeds, cluster.gpu_types)
+        table = with_speeds(table, speeds, cluster.gpu_types, usable=partial(types_for, cluster))
     check_types(table, cluster, locality)
     check_demands(table, cluster, locality)
     return table

@@ -32,10 +32,15 @@ def details(trace: Trace) -> dict[str, Integers]:
     for column in ("model", "user"):
         if np.all(known(trace, column)):
             names, positions = np.unique(trace[column], return_inverse=True)
-            hashes = np.array([zlib.crc32(name.encode()) for name in names], np.int64)
+            hashes = np.array([kind_of(name) for name in names], np.int64)
             columns[KIND] = hashes[positions]
             break
     return columns
+
+
+def kind_of(name: str) -> int:
+    """The number that stands for what a job trains in column ``kind``: CRC-32 of its name."""
+    return zlib.crc32(name.encode())
 
 
 def rounded_up(values: npt.NDArray[np.float64]) -> Integers:

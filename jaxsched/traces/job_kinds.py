@@ -12,7 +12,7 @@ def job_kinds() -> tuple[JobKind, ...]:
 
 
 def kind_of(table: JobTable) -> JobKind:
-    """The kind of a table's jobs; rigid ones where nobody offers its schema."""
+    """The kind of a table's jobs; rigid ones if no system has its schema."""
     if table.schema == RIGID.schema:
         return RIGID
     return next((kind for kind in job_kinds() if kind.schema == table.schema), RIGID)

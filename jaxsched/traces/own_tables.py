@@ -324,7 +324,7 @@ def _nearer(duration: Floats, unit_s: float, span: Floats | None) -> bool:
 
 
 def _part(rows: Rows, plan: Plan, left_out: dict[str, str]) -> Part:
-    """The columns of a batch; those that nobody needs and that cannot be read are noted instead."""
+    """The columns of a batch; a note replaces optional ones that cannot be read."""
     part: Part = {}
     for name, cell_name in plan.cells.items():
         if name in left_out:

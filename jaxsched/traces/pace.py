@@ -21,7 +21,7 @@ class Pace(NamedTuple):
 def pace(
     out: Path, make: Callable[[int], Any], write: Callable[[Path, Any], object], num_jobs: int
 ) -> Pace | None:
-    """The pace of a sample; None for so few jobs that nobody waits for them.
+    """The pace of a sample; None for so few jobs that no progress is shown.
 
     Args:
       out: the file; its ending matters.

@@ -24,7 +24,7 @@ class Compact:
     """
 
     def __init__(self, letters: npt.NDArray[np.bytes_]) -> None:
-        """Keep an array that nobody else changes."""
+        """Keep an array that no other object changes."""
         letters.setflags(write=False)
         self.letters = letters
 
@@ -47,7 +47,7 @@ Stored = Values | Compact
 
 
 class Columns(Mapping[str, Values]):
-    """Columns by name, checked, which nobody can change."""
+    """Columns by name, checked and read-only."""
 
     def __init__(self, stored: Mapping[str, Stored]) -> None:
         """Keep columns whose arrays are not writeable."""

@@ -94,7 +94,7 @@ class Settled(NamedTuple):
       columns: name -> seconds, ``[n]``; NaN: not known.
       clock: what they count from.
       notes: what was guessed or chosen, one sentence each.
-      unit_s: seconds of the unit that numbers were taken to be in, where nobody said it.
+      unit_s: seconds of the unit that numbers were taken to be in, if it was not given.
     """
 
     columns: dict[str, Floats]
@@ -366,7 +366,7 @@ def _refuse(rows: Rows, row: int, name: str, cell: str) -> None:
 def _scaled(
     written: Mapping[str, Moments], units_s: Mapping[str, float], notes: list[str]
 ) -> tuple[dict[str, Floats], float]:
-    """Numbers in seconds; those whose unit nobody says are all in one, which is given too."""
+    """Numbers in seconds; those without a unit have one in common, which is returned, too."""
     open_ones = [
         found.seconds[~found.dated] for name, found in written.items() if name not in units_s
     ]

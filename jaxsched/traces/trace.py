@@ -212,7 +212,7 @@ def distinct(
 
 
 def _checked(values: Any, column: TraceColumn, trace: str) -> Stored:
-    """A column as nobody can change it, its values as the kind asks."""
+    """A read-only column, its values of the type that the kind needs."""
     if isinstance(values, Compact) and column.kind == "text":
         if column.name == "status":
             _check_status(values, trace)
@@ -258,7 +258,7 @@ def _check_status(texts: Stored, trace: str) -> None:
 
 
 def _plain(numbers: Values) -> Values:
-    """Numbers with one NaN and one 0: a copy, unless they are such and nobody can change them."""
+    """Read-only numbers with one kind of NaN and of 0: a copy, unless they are so already."""
     own = numbers.dtype == np.float64 and numbers.dtype.isnative
     own = own and numbers.base is None and not numbers.flags.writeable
     if own and not np.any(_in_pieces(_has_two_forms, numbers)):
@@ -273,7 +273,7 @@ def _has_two_forms(numbers: Values) -> npt.NDArray[np.bool_]:
 
 
 def _unshared(texts: Values) -> Values:
-    """Texts in this machine's byte order that nobody can change: a copy, unless they are such."""
+    """Read-only texts in this machine's byte order: a copy, unless they are so already."""
     if texts.dtype.isnative and texts.base is None and not texts.flags.writeable:
         return texts
     return np.array(texts, texts.dtype.newbyteorder("="))

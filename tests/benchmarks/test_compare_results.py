@@ -81,12 +81,15 @@ def test_times_to_a_score_are_compared_by_their_medians(tmp_path):
 
 def test_estimates_stand_beside_what_was_measured(tmp_path, monkeypatch, capsys):
     row = {"system": "chic", "program": "environment", "batch": 8, "steps": 8, "estimate_us": 2.0}
+    row |= {"figure": "environment", "lowering": "lanes"}
     update = {**row, "program": "training", "preset": "gpu-ppo"}
     estimates = tmp_path / "estimates.json"
     estimates.write_text(json.dumps({"kind": "kernels", "rows": [row, update]}))
     folder = tmp_path / "measured"
     folder.mkdir()
-    rows = [{"figure": "environment", "batch": 8, "steps_per_s": {"median": 1e6}}]
+    named = {"figure": "environment", "batch": 8, "devices": 1, "lowering": "lanes"}
+    rows = [{**named, "steps_per_s": {"median": 1e6}}]
+    rows.append({**rows[0], "lowering": "vmap"})  # not compiled
     measured = {"system": "chic", "kind": "throughput", "rows": rows}
     (folder / "chic_throughput.json").write_text(json.dumps(measured))
     assert run(monkeypatch, estimates, folder) == 0
@@ -94,13 +97,15 @@ def test_estimates_stand_beside_what_was_measured(tmp_path, monkeypatch, capsys)
     assert "4e+06" in words and "0.25" in words and "1 rows: estimated" in words
 
 
-def test_the_gpu_script_names_what_it_skips(tmp_path):
+@pytest.mark.parametrize(("systems", "rows"), [("sched2 mlfs", 15), ("das", 5), ("cluster", 6)])
+def test_the_gpu_script_names_what_it_skips(tmp_path, systems, rows):
     """No time for anything: each row is named, nothing is measured."""
-    settings = {"BUDGET_S": "0", "SYSTEMS": "sched2 mlfs", "PATH": "/usr/bin:/bin"}
+    settings = {"BUDGET_S": "0", "SYSTEMS": systems, "PATH": "/usr/bin:/bin"}
     script = ROOT / "benchmarks" / "gpu.sh"
     subprocess.run([script, tmp_path], env=settings, check=True, capture_output=True)
     lines = (tmp_path / "summary.txt").read_text().splitlines()
-    assert sum("skipped" in line for line in lines) == len(lines) - 1 == 14
+    assert sum("skipped" in line for line in lines) == len(lines) - 1 == rows
+    assert any("gpu_training:" in line for line in lines)
     assert not list(tmp_path.glob("*.json"))
 
 
@@ -110,7 +115,8 @@ def test_the_gpu_script_measures_every_row(tmp_path, monkeypatch):
     settings = {"BUDGET_S": "500", "SIZES": "tiny", "SYSTEMS": "chic", "PYTHON": sys.executable}
     script = ROOT / "benchmarks" / "gpu.sh"
     subprocess.run([script, tmp_path], env=os.environ | settings, check=True, capture_output=True)
-    rows = ("throughput", "gpu_training", "training", "gpu_training_float32", "scaling", "cost")
+    rows = ("throughput", "throughput_vmap", "throughput_kernel", "gpu_training", "training")
+    rows += ("gpu_training_float32", "scaling", "cost")
     rows = ["device_check", *(f"chic_{name}" for name in rows)]
     lines = (tmp_path / "summary.txt").read_text().splitlines()
     assert [line.split(":")[0] for line in lines] == [*rows, "all"]

@@ -4,6 +4,7 @@ import pytest
 
 from benchmarks import device_check
 from benchmarks.scripts import exit_status
+from jaxsched.ops import target
 
 
 def test_a_processor_agrees_with_itself(monkeypatch, tmp_path, capsys):
@@ -30,3 +31,10 @@ def test_other_whole_numbers_are_an_error(monkeypatch, capsys):
     with pytest.raises(SystemExit):
         monkeypatch.setattr("sys.argv", ["check", "--speed"])
         device_check.main()
+
+
+def test_the_kernel_agrees_with_steps_side_by_side():
+    with target.tracing_for("gpu"):
+        assert device_check.lowerings("chic") == [None]  # by the machine, not by what is traced for
+    row = device_check.row_of("chic", 3, 8, "kernel")
+    assert (row["lowering"], row["differing"]) == ("kernel", 0)

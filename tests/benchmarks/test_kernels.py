@@ -108,7 +108,7 @@ def test_programs_can_be_written_for_a_tpu(system):
     """They are lowered; no TPU has run one."""
     with target.tracing_for("tpu"):
         for policy in (False, True):
-            jitted, begin = kernels.loop_of(system, 8, 2, {}, policy)
+            jitted, begin, _ = kernels.loop_of(system, 8, 2, {}, policy)
             traced = jitted.trace(*jax.eval_shape(lambda begin=begin: (jax.random.key(0), begin())))
             assert "func.func public @main" in traced.lower(lowering_platforms=("tpu",)).as_text()
         update = kernels.update_of(system)
@@ -118,8 +118,20 @@ def test_programs_can_be_written_for_a_tpu(system):
             assert "func.func public @main" in lowered.as_text()
 
 
+def test_measured_rows_stand_beside_the_program_that_ran():
+    row = {"figure": "environment"}
+    assert kernels.measured_program("chic", row) == kernels.BY_VMAP  # written before lanes
+    assert kernels.measured_program("chic", {**row, "lowering": "lanes"}) == kernels.ENVIRONMENT
+    assert kernels.measured_program("chic", {**row, "lowering": "kernel"}) == kernels.AS_KERNEL
+    policy = {"figure": "policy"}
+    assert kernels.measured_program("chic", policy) == kernels.POLICY
+    assert kernels.measured_program("chic", {**policy, "lowering": "lanes"}) is None
+    assert kernels.measured_program("das", row) == kernels.ENVIRONMENT
+
+
 @pytest.mark.skipif(not absent_gpu.is_possible(), reason="JAX' plugin for CUDA is not installed")
 def test_a_program_for_an_h100():
     row, step = kernels.for_h100("chic", kernels.ENVIRONMENT)
-    assert row["open_loops"] == row["copies"] == 0 and 0 < row["kernels"] < 20
+    assert row["open_loops"] == row["copies"] == 0 and 0 < row["kernels"] < 7
+    assert row["lowering"] == "lanes"
     assert step.rounds and row["peak_megabytes"] > 0

@@ -82,7 +82,7 @@ def test_defaults_in_words_are_those_of_the_code():
     from jaxsched.bench.kinds import UPDATES
     from jaxsched.bench.throughput import REPEATS, ROW_S
     from jaxsched.leaderboard.board import ITERATIONS
-    from jaxsched.leaderboard.plays import DRAWS
+    from jaxsched.leaderboard.cells import DRAWS
 
     shown = {words: str(parameter.show_default) for words, parameter in _options()}
     assert float(shown["bench --budget"]) == ROW_S

@@ -99,7 +99,7 @@ def test_no_programs_are_kept_where_there_is_no_place(home, cache, monkeypatch):
 
 
 def test_cores_are_counted_where_no_affinity_is_known(monkeypatch):
-    from jaxsched.leaderboard.plays import usual_processes
+    from jaxsched.leaderboard.cells import usual_processes
     from jaxsched.provenance import surroundings
 
     monkeypatch.delattr(os, "sched_getaffinity")

@@ -9,7 +9,6 @@ from jaxsched.elastic.models import PS_NEEDS, WORKER_NEEDS
 from jaxsched.elastic.resources import (
     NO_SERVER,
     dominant_amount,
-    dominant_share,
     find_unfit,
     integer_weights,
     layout,
@@ -53,10 +52,7 @@ def test_weights_are_the_least_common_multiples():
         integer_weights((2**20 + 7, 2**19 + 21, 2**18 + 3))
 
 
-def test_dominant_share_and_amount():
-    unit, weights = integer_weights((4, 16, 96))
-    usage = jnp.array([[2, 7, 25], [0, 3, 18]])  # two workers and a PS of ResNet-50; one PS
-    assert (dominant_share(usage, weights) / unit).tolist() == [0.5, 0.1875]
+def test_dominant_amount():
     totals = (10, 120, 600)
     assert dominant_amount(WORKER_NEEDS[:3], totals).tolist() == [1, 1, 1]
     assert dominant_amount(PS_NEEDS[:3], totals).tolist() == [3, 4, 3]

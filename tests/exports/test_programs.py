@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from jaxsched.core.policies import View
-from jaxsched.envs.das.learn import models, networks, policies
-from jaxsched.envs.das.learn.networks import Trunk
+from jaxsched.envs.das.learn import Trunk, policies, read_kind
 from jaxsched.envs.das.learn.policies import array_policy
 from jaxsched.errors import JaxschedError
 from jaxsched.exports import operations
@@ -57,7 +56,7 @@ def ready(kind=KIND, **options):
     env, params = instance.env, instance.params
     key, specs = jax.random.key(3), env.specs(params)
     shapes, structure = jax.tree.flatten(
-        jax.eval_shape(lambda: models.init_weights(env, kind, key, specs))
+        jax.eval_shape(lambda: policies.init_weights(env, kind, key, specs))
     )
     random = np.random.default_rng(0)
     drawn = [0.5 * random.normal(size=x.shape).astype("f4") for x in shapes]
@@ -154,7 +153,7 @@ def traced():
 
 def test_draws_are_those_of_the_sampling_player():
     given = ready()
-    _, network = networks.read_kind(KIND)
+    _, network = read_kind(KIND)
     player = policies.das_policy(given.env, network, play="sampled")
     state, _ = given.env.reset(jax.random.key(0), given.params, jnp.int32(0))
     observation, mask = given.env.observe(state, given.params)

@@ -7,7 +7,7 @@ import pytest
 
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs.lanes import Lanes, runs, shared_rows, stacks
-from jaxsched.jobs.numbers import plain
+from jaxsched.jobs.numbers import json_numbers
 from jaxsched.jobs.schedule import (
     NEVER,
     Band,
@@ -79,8 +79,8 @@ def test_bad_pieces_are_named(entry, says):
 
 
 def test_plain_keeps_large_numbers_whole_and_small_ones_short():
-    assert plain([1234567.8, 0.1 + 0.2, -3.0, np.inf]) == [1234568, 0.3, -3, None]
-    assert plain(np.array([True, False])) == [1, 0]
+    assert json_numbers([1234567.8, 0.1 + 0.2, -3.0, np.inf]) == [1234568, 0.3, -3, None]
+    assert json_numbers(np.array([True, False])) == [1, 0]
 
 
 def test_lines_say_what_holds_from_when_on():

@@ -13,7 +13,7 @@ import pytest
 from jaxsched.cli import main
 from jaxsched.cli.completion import complete_rule, complete_workload
 from jaxsched.leaderboard import Standings
-from jaxsched.leaderboard.plays import Choice, pieces_of, play_all
+from jaxsched.leaderboard.cells import Choice, cells_of, play_all
 from jaxsched.leaderboard.workloads import Workload
 from tests.leaderboard.small import trace_file
 
@@ -69,7 +69,7 @@ def test_what_is_no_record_is_played_again(words, tmp_path, capsys):
         assert main(words) == 0
         assert "[1/1," in capsys.readouterr().out
     assert main(words) == 0
-    assert "pieces to play" not in capsys.readouterr().out
+    assert "to play; Ctrl-C" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_own_policy_of_the_documentation(words, tmp_path, monkeypatch, capsys):
 def test_pieces_come_in_an_order_that_compiles_little(folder):
     choice = Choice(("fifo",), (), 40, 0, 0, 2, False)
     workloads = [Workload("hand", str(folder / "hand.csv.gz")), Workload("l", "philly-like")]
-    found = pieces_of([w._replace(num_jobs=80) for w in workloads], None, (0.5, 0.9), choice)
+    found = cells_of([w._replace(num_jobs=80) for w in workloads], None, (0.5, 0.9), choice)
     assert [piece.name for piece in found] == ["l@0.9", "hand@0.9", "hand@0.5", "l@0.5"]
     assert [piece.draws for piece in found] == [2, 1, 1, 1]
 
@@ -129,7 +129,7 @@ def test_pieces_come_in_an_order_that_compiles_little(folder):
 @pytest.mark.slow
 def test_processes_side_by_side_play_the_same(folder):
     choice = Choice(("fifo", "sjf"), (), 60, 1, 0, 1, False)
-    pieces = pieces_of([Workload("hand", str(folder / "hand.csv.gz"))], None, (0.5, 0.9), choice)
+    pieces = cells_of([Workload("hand", str(folder / "hand.csv.gz"))], None, (0.5, 0.9), choice)
     alone, beside = (
         {piece.name: {**played, "seconds": 0} for piece, played in play_all(pieces, choice, count)}
         for count in (1, 2)

@@ -31,8 +31,8 @@ def test_the_command(path, tmp_path, capsys):
     assert "failures" not in usual
     piece, printed = play("--failures", "1:0.2", "--checkpoint-s", "60")
     assert "not played, since jobs have no servers that never fail: srtf" in piece["notes"]
-    assert re.search(r"\d+ failures and 0 drains of servers \(1:0.2\); jobs are saved every 60 s",
-                     printed)  # fmt: skip
+    words = r"\d+ failures and 0 drains of servers \(1:0.2\), \d+ of them after the last submission"
+    assert re.search(words + "; jobs are saved every 60 s", printed)
     rows = {row["policy"]: row for row in piece["standings"]}
     assert set(rows) == {"fifo", "sjf"}  # not as recorded
     workload = Workload("log", str(path), None, num_servers=2, own=True)
@@ -56,7 +56,7 @@ def test_the_command(path, tmp_path, capsys):
     [
         (("--checkpoint-s", "60"), "--checkpoint-s goes with --failures; accepted: both"),
         (("--failures", "720:"), "--failures is '720:'; accepted: HOURS:HOURS"),
-        (("--failures", "none.csv"), "none.csv: cannot be read"),
+        (("--failures", "none.csv"), "--failures is 'none.csv', which cannot be read"),
         (("--failures", "720:4", "--policies", "srtf"), "servers that never fail"),
     ],
 )

@@ -164,7 +164,7 @@ def test_times_of_every_job(play, tmp_path):
     assert {row["wait"] for row in recorded} == {"60"}
     assert sum(row["counts"] == "true" for row in recorded) == 48
     _, printed = play("--servers", "2x8", "--jobs", str(path))
-    assert "pieces to play" not in printed, "they are kept with the record"
+    assert "to play; Ctrl-C" not in printed, "they are kept with the record"
 
 
 def test_the_old_spelling_of_the_number_of_jobs(play, capsys):

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from jaxsched.envs.das.rules.tables import DURATION
-from jaxsched.envs.das.show import cases as das_cases
+from jaxsched.envs.das import show as das_cases
+from jaxsched.envs.das.rules import DURATION
 from jaxsched.envs.das.show import log as das
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs.schedule import by_job

@@ -15,7 +15,7 @@ import pytest
 
 import jaxsched
 from jaxsched.errors import JaxschedError
-from jaxsched.json_values import to_plain
+from jaxsched.json_values import json_value
 from jaxsched.runs.directory import RunDirectory, file_digest
 
 CONFIG = {"system": "sched2", "preset": "quick", "overrides": {"lr": 0.001}, "seed": 3}
@@ -188,7 +188,7 @@ class Inner:
 def test_to_plain_and_digest(tmp_path):
     value = {"a": Inner((1, 2), Path("x")), "b": np.float32(0.5), "c": float("inf"), 4: jnp.ones(2)}
     plain = {"a": {"sizes": [1, 2], "path": "x"}, "b": 0.5, "c": None, "4": [1.0, 1.0]}
-    assert to_plain(value) == plain
+    assert json_value(value) == plain
     (tmp_path / "trace.csv").write_bytes(b"abc")
     assert file_digest(tmp_path / "trace.csv").startswith("sha256:ba7816bf")
     with pytest.raises(JaxschedError, match="cannot be read"):

@@ -1,7 +1,7 @@
 """The recipe for a GPU: its sizes fit, and products in bfloat16 lose nothing."""
 
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 import flax.linen as nn
 import jax
@@ -12,17 +12,21 @@ import pytest
 from jaxsched.algorithms.ppo import PPOConfig, ppo
 from jaxsched.core import training
 from jaxsched.core.policies import View
+from jaxsched.envs.das.learn import DASNetwork, Trunk
+from jaxsched.envs.das.learn.policies import ActionValue, StateValue
 from jaxsched.envs.dl2.learn import RowPolicy
 from jaxsched.errors import JaxschedError
 from jaxsched.exports.weights import named_weights
 from jaxsched.networks import description as nd
 from jaxsched.networks.mlp import MLP, ValueMLP
+from jaxsched.ops import target
 from jaxsched.runs import checkpoints
 from jaxsched.runs.overrides import override
 from jaxsched.systems import functions, presets, registry
 from jaxsched.systems.stages import budget, stages_of
 from jaxsched.traces import registry as traces
 from tests import probes
+from tests.instances import das as das_instance
 
 UPDATES = 60
 LOOP = training.LoopConfig(num_envs=8, rollout_length=4, num_updates=UPDATES)
@@ -58,8 +62,87 @@ def test_one_definition_serves_every_system(name):
     assert budget(recipe) == 32_768 * 16 * 400
 
 
-def test_systems_without_plain_recipes_have_none():
-    assert "gpu-ppo" not in presets.all_recipes(registry.get("das"))
+def das_stage(*changes, preset="gpu-ppo"):
+    system = registry.get("das")
+    recipe = override(presets.preset(system, preset), changes)
+    tables = system.jobs.adapted(traces.get(recipe.traces.train, num_traces=1, num_jobs=12))
+    return stages_of(system, recipe, tables)[-1]
+
+
+def test_das_has_one_of_its_own():
+    recipe = presets.preset(registry.get("das"), "gpu-ppo")
+    (stage,) = recipe.stages
+    assert stage.precision == "bfloat16" and stage.env["events_per_step"] == 1
+    assert stage.loop.steps_per_update % (stage.learner.epochs * stage.learner.num_minibatches) == 0
+    assert budget(recipe) == 32_768 * 16 * 400
+
+
+def test_a_gpu_knows_the_rounds_of_all_loops_of_das():
+    """Traced, not compiled: rollout and update have no loop that goes on while something holds."""
+    with target.tracing_for("gpu"):
+        stage = das_stage("loop.num_envs=8")
+        params = stage.params_at(0.0)
+        carry = training.abstract(stage.env, stage.learner, stage.loop, jax.random.key(0), params)
+        traced = training.chunk.trace(
+            stage.env, stage.learner, stage.loop, carry, params, num_updates=1
+        )
+    text = str(traced.jaxpr)
+    assert "while[" not in text and "scan[" in text
+    assert "pallas_call[" in text and "bf16" in text
+    dtypes = {leaf.dtype.name for leaf in jax.tree.leaves(traced.out_info[0].learner_state)}
+    assert dtypes == {"float32", "int32"}
+
+
+def test_das_learns_in_bfloat16():
+    """An update at small sizes moves the policy and is finite; what plays is float32."""
+    small = ("loop.num_envs=4", "loop.rollout_length=16", "loop.num_updates=1")
+    stage = das_stage(*small, "network=das:variant=DA+MC,width=8,heads=2,extra_features=True")
+    params, carry = start(stage)
+    before = jax.tree.map(np.array, stage.learner.policy_params(carry.learner_state))
+    carry, metrics = training.chunk(
+        stage.env, stage.learner, stage.loop, carry, params, num_updates=1
+    )
+    assert all(np.isfinite(value).all() for value in jax.tree.leaves(metrics))
+    after = stage.learner.policy_params(carry.learner_state)
+    moved = jax.tree.map(lambda a, b: float(abs(a - b).max()), before, after)
+    assert max(jax.tree.leaves(moved)) > 0
+    assert {leaf.dtype.name for leaf in jax.tree.leaves(after)} == {"float32"}
+
+
+def das_seen():
+    """Observations of an episode's first decisions, ``[8, ...]``."""
+    env, params = das_instance().env, das_instance().params
+    states, _ = jax.vmap(lambda key, n: env.reset(key, params, n))(
+        jax.random.split(jax.random.key(0), 3), jnp.arange(3)
+    )
+    return env, jax.vmap(lambda state: env.observe(state, params)[0])(states)
+
+
+@pytest.mark.parametrize("variant", ["DA+MC", "DAS"])
+@pytest.mark.parametrize("product", ["hadamard", "kronecker"])
+def test_networks_of_das_are_rounded_alike(variant, product):
+    env, seen = das_seen()
+    options = DASNetwork(variant, width=16, heads=2, extra_features=True, product=product)
+    exact, rounded = Trunk(env, options), Trunk(env, options, "bfloat16")
+    weights = rounded.init(jax.random.key(0), seen)
+    jax.tree.map(np.testing.assert_array_equal, weights, exact.init(jax.random.key(0), seen))
+    weights = jax.tree.map(lambda x: x + 0.1, weights)  # heads begin near 0
+    (wanted, _), (found, _) = exact.apply(weights, seen), rounded.apply(weights, seen)
+    for one, other in zip(wanted, found, strict=True):
+        assert one.dtype == other.dtype == jnp.float32
+        np.testing.assert_allclose(other, one, atol=0.04, rtol=0.02)
+    assert any(np.any(one != other) for one, other in zip(wanted, found, strict=True))
+
+
+def test_critics_of_das_are_rounded_alike():
+    env, seen = das_seen()
+    features = jax.random.uniform(jax.random.key(1), (8, 30))
+    for kind, given in ((partial(StateValue, env), seen), (ActionValue, features)):
+        weights = kind("bfloat16").init(jax.random.key(0), given)
+        jax.tree.map(np.testing.assert_array_equal, weights, kind().init(jax.random.key(0), given))
+        exact, rounded = (kind(p).apply(weights, given) for p in ("float32", "bfloat16"))
+        assert rounded.dtype == jnp.float32 and np.any(exact != rounded)
+        np.testing.assert_allclose(rounded, exact, atol=0.05)
 
 
 def test_the_loop_takes_its_sizes():
@@ -145,3 +228,5 @@ def test_what_cannot_be_is_refused():
         override(recipe, ["precision=half"])
     with pytest.raises(JaxschedError, match="accepted: float32, for an ExportableModule"):
         stage_of(policy=lambda *given: nn.Dense(7))
+    with pytest.raises(JaxschedError, match="accepted: float32, as this policy has no other"):
+        das_stage("precision=bfloat16", preset="dl2")

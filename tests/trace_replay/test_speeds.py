@@ -1,10 +1,14 @@
 """Speeds of types of jobs on types of GPUs: Gavel's measurements, and tables of one's own."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
+from jaxsched.trace_replay.cluster import Cluster
+from jaxsched.trace_replay.gpu_types import types_for
 from jaxsched.trace_replay.speeds import LARGEST_FILE, read_speeds, with_speeds
 from jaxsched.traces.details import details
 from jaxsched.traces.trace import Trace
@@ -53,6 +57,20 @@ def test_a_name_without_its_batch_size_draws_that_alone():
     found = with_speeds(table, read_speeds("gavel"), ("k80",))["speed_k80"]
     assert set(found[:150].tolist()) == {114}
     assert set(found[150:].tolist()) == {233, 291, 265, 254, 214}  # five batch sizes
+
+
+def test_no_type_of_job_is_drawn_that_could_run_nowhere():
+    """Gavel has ResNet-50 with 128 samples on K80 not at all for 8 GPUs."""
+    table = jobs([8] * 500)
+    cluster = Cluster.of("30x8@k80")
+    anyone = with_speeds(table, read_speeds("gavel"), ("k80",))["speed_k80"]
+    usable = partial(types_for, cluster)
+    found = with_speeds(table, read_speeds("gavel"), ("k80",), usable=usable)["speed_k80"]
+    assert anyone.min() == 0 < found.min()
+
+
+def test_a_file_may_begin_with_a_byte_order_mark(tmp_path):
+    assert read_speeds(own(tmp_path, "\ufeffjob_type,num_gpus,a\nx,1,500\n")).gpu_types == ("a",)
 
 
 def test_draws_are_even_and_depend_on_sizes_and_run_times_alone():

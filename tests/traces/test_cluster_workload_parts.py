@@ -7,11 +7,11 @@ import time
 import numpy as np
 import pytest
 
+from benchmarks.once.coupling import couple, rake
+from benchmarks.once.fitting import cascade, curve_of, fit, phases, with_mean
 from jaxsched.errors import JaxschedError
 from jaxsched.traces import clusters
-from jaxsched.traces.clusters.coupling import couple, rake
-from jaxsched.traces.clusters.durations import DurationCurve, curve_of, with_mean
-from jaxsched.traces.clusters.fit import cascade, fit, phases
+from jaxsched.traces.clusters.durations import DurationCurve
 from jaxsched.traces.clusters.measure import dispersion
 from jaxsched.traces.trace import Trace
 

@@ -13,8 +13,8 @@ from benchmarks.papers.samples import Sample, plain
 from benchmarks.papers.settings import CutWorkload
 from jaxsched import traces
 from jaxsched.envs.das.environment import DAS
-from jaxsched.envs.das.jobs.traces import CLUSTERS as NUM_SERVERS
-from jaxsched.envs.das.learn.networks import changed_kind
+from jaxsched.envs.das.jobs import CLUSTERS as NUM_SERVERS
+from jaxsched.envs.das.learn import changed_kind
 from jaxsched.envs.das.learn.presets import QUICK
 from jaxsched.envs.das.show.paper import BASE as BASE
 from jaxsched.envs.das.show.paper import HEURISTICS as HEURISTICS

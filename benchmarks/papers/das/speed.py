@@ -16,7 +16,7 @@ from benchmarks.papers.outcome import Check, Outcome, Table, beside
 from benchmarks.papers.throughput import environment_row
 from jaxsched.core.policies import Policy, View
 from jaxsched.envs.das.environment import DAS
-from jaxsched.envs.das.heuristics.baselines import baseline
+from jaxsched.envs.das.heuristics import baseline
 from jaxsched.envs.das.show.paper import SECONDS_PER_JOB
 from jaxsched.systems import functions
 from jaxsched.types import Array, PyTree

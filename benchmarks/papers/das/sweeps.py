@@ -30,7 +30,7 @@ from benchmarks.papers.das.common import (
 from benchmarks.papers.lab import NONE, Changes, Lab
 from benchmarks.papers.outcome import Outcome, Table, beside, not_tested, percent, show
 from benchmarks.papers.samples import Sample, mean_of
-from jaxsched.envs.das.learn.networks import changed_kind, read_kind
+from jaxsched.envs.das.learn import changed_kind, read_kind
 from jaxsched.results.statistics import Interval
 
 HEADS, HISTORY = (1, 2, 4, 8), (4, 6, 8, 10)

@@ -33,7 +33,7 @@ from benchmarks.papers.outcome import Check, Outcome, Table, beside, not_tested,
 from benchmarks.papers.policies import Policies
 from benchmarks.papers.samples import Sample, mean_of
 from jaxsched.envs.das.environment import DAS
-from jaxsched.envs.das.learn import models
+from jaxsched.envs.das.learn.policies import init_weights
 from jaxsched.envs.das.show import paper as published
 from jaxsched.envs.das.show.paper import TABLE_1
 from jaxsched.jobs import JobTable, digest_tables
@@ -125,7 +125,7 @@ def untrained(lab: Lab, trained: Policies, tables: Sequence[JobTable]) -> list[P
     env, kind = trained.setup.play_env, trained.setup.network
     assert isinstance(env, DAS)
     specs = env.specs(env.params(tables))
-    return [models.init_weights(env, kind, jax.random.key(seed), specs) for seed in trained.seeds]
+    return [init_weights(env, kind, jax.random.key(seed), specs) for seed in trained.seeds]
 
 
 def checks_of(samples: Samples) -> list[Check]:

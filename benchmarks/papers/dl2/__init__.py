@@ -22,6 +22,7 @@ PAPER = Paper(
         Row("E13", "all-reduce with the same network", robustness.all_reduce),
         Row("E14", "measured speeds", robustness.measured),
         Row("E15", "latency and environment steps per second", speed.speed),
+        Row("E16", "500 servers and 200 jobs", results.many_servers),
     ),
     quick_changes={
         "loop.num_updates": 20,

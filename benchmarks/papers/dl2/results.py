@@ -17,14 +17,21 @@ from benchmarks.papers.dl2.common import (
 )
 from benchmarks.papers.lab import Lab, Study
 from benchmarks.papers.outcome import Check, Outcome, Table, beside, percent
-from benchmarks.papers.samples import Sample, below, difference, mean_of
+from benchmarks.papers.samples import Sample, below, difference, mean_of, sample_of
 from benchmarks.papers.settings import Workload
 from jaxsched.envs.dl2.show.paper import (
     REDUCTION,
     REDUCTION_BY_ARRIVALS,
     UTILIZATION,
 )
+from jaxsched.systems import functions
 
+MANY, MANY_RIVALS = "large", ("drf", "tetris", "optimus")
+SHIPPED = "pretrained-contended"
+MANY_NOTE = (
+    "dl2 is the shipped policy of 60 servers and 120 jobs; nothing was learnt on 500 servers; the "
+    "test tables come from a seed that is used for nothing else"
+)
 OFFLINE = {"supervised.skip": True, "params.overlap": 0, "params.contention": 0}
 ARRIVALS = {"poisson": "dl2-poisson", "uniform": "dl2-uniform", "google": "dl2-google"}
 
@@ -126,6 +133,29 @@ def _reduction(rival: str) -> str:
 def _below(where: str, found: dict[str, Sample], rival: str, paper: str) -> Check:
     gain = below(found["dl2"], found[rival], JCT)
     return beside(f"{where}: DL2 below {rival}", paper, gain, shown=percent)
+
+
+def many_servers(lab: Lab) -> Outcome:
+    """E16: 500 servers and 200 jobs, the size of the paper's simulations."""
+    recipe = lab.recipe(MANY)
+    tables = lab.test_tables(Workload(recipe.traces.test), recipe)
+    found = rules(lab, (*RULES, "optimus_fill", "probe"), recipe.env, tables)
+    env, policy, weights = lab.shipped(SHIPPED, num_servers=recipe.env.num_servers)
+    played = functions.play(lab.system, env, policy, env.params(tables), weights)
+    found["dl2"] = sample_of([played])
+    checks = [_below("500 servers", found, rival, "> 0") for rival in MANY_RIVALS]
+
+    def draw(figure: Any) -> None:
+        points = {JCT: [mean_of(sample, JCT) for sample in found.values()]}
+        figures.bars(figure.subplots(), list(found), points, y_label=JCT_LABEL, slant=True)
+
+    return Outcome(
+        [comparison("500 servers, 200 jobs", found, ("drf", "optimus"))],
+        checks,
+        values_of(found),
+        draw,
+        [MANY_NOTE],
+    )
 
 
 def utilisation(lab: Lab) -> Outcome:

@@ -27,7 +27,7 @@ def speed(lab: Lab) -> Outcome:
         setup = stages_of(lab.system, chosen.recipe, tables)[-1]
         params = setup.play_env.params(tables)
         weights = functions.init_weights(lab.system, setup.play_env, setup.network, params)
-        latency[words] = inference_ms(setup, weights, params)
+        latency[words] = inference_ms(setup.play_env, setup.policy, weights, params)
     chosen = study(lab, PRESETS["sim"])
     measured = throughput(
         lab.system.name,

@@ -1,6 +1,6 @@
 """The rows of MLFS and its rivals: specification, section 12."""
 
-from benchmarks.papers.mlfs import ablations, comparison, large, speed
+from benchmarks.papers.mlfs import ablations, comparison, large, philly, speed
 from benchmarks.papers.runner import Paper, Row
 
 PAPER = Paper(
@@ -16,6 +16,7 @@ PAPER = Paper(
         Row("E7", "load control, MLF-C (Fig. 9)", ablations.load_control),
         Row("E8", "scheduler time per slot (Fig. 4h)", speed.scheduler_time),
         Row("E9", "environment decisions per second", speed.environment_speed),
+        Row("E10", "the order of the rules on Philly's jobs (Fig. 5a)", philly.philly_order),
     ),
     quick_changes={
         "imitation.loop.num_updates": 2,

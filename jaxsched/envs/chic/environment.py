@@ -98,7 +98,7 @@ class Chic(Environment):
       void_outside: what void does outside S': it ``ends`` the decision phase, or is ``inert``, a
         decision that changes nothing (the paper's section 4.2 ends a phase on its two conditions
         alone). Out-of-range actions are void.
-      max_stalls: phases of an episode in which nobody trains, a bound for ``max_steps``.
+      max_stalls: phases of an episode in which no workload trains, a bound for ``max_steps``.
     """
 
     capacity: tuple[int, int, int] = (10, 120, 600)

@@ -8,7 +8,16 @@ import jax
 import jax.numpy as jnp
 
 from jaxsched.core.environment import Environment
-from jaxsched.envs.das.rules import dynamics, machines, placement, tables
+from jaxsched.envs.das.rules import (
+    NEVER,
+    Params,
+    build_params,
+    dynamics,
+    machines,
+    pick,
+    placement,
+    submitted_by,
+)
 from jaxsched.envs.das.rules import observation as obs
 from jaxsched.envs.das.rules.dynamics import (
     Decision,
@@ -18,13 +27,12 @@ from jaxsched.envs.das.rules.dynamics import (
     StepAccumulator,
     as_set,
     draw_window,
+    resampled,
     window_of,
 )
-from jaxsched.envs.das.rules.futures import resampled
 from jaxsched.envs.das.rules.machines import NOBODY
 from jaxsched.envs.das.rules.observation import Observation, privileged_state
 from jaxsched.envs.das.rules.reward import dense_reward, paper_reward
-from jaxsched.envs.das.rules.tables import Params, pick
 from jaxsched.jobs import JobTable
 from jaxsched.options import Bounds
 from jaxsched.types import Array, ArraySpec, Feature, PRNGKey, TimeStep
@@ -114,12 +122,12 @@ class DAS(Rules, Environment):
             unless ``starts`` is given.
           starts: rows of the one table at which episodes start; times are shifted to 0.
           episode_jobs: jobs of each such episode.
-          **scalars: values for some of ``tables.SCALARS``.
+          **scalars: values for some of ``rules.SCALARS``.
 
         Raises:
           JaxschedError: a table or a value is refused.
         """
-        return tables.build_params(
+        return build_params(
             job_tables,
             self.capacity,
             self.num_servers,
@@ -151,7 +159,7 @@ class DAS(Rules, Environment):
         """Specs of the parts of an observation; of a job's entries its age can be the largest."""
         del params
         positions, machines = range(self.window), range(self.num_servers)
-        largest_age = (tables.NEVER + 1) / obs.DAY_S  # in float32 NEVER rounds up
+        largest_age = (NEVER + 1) / obs.DAY_S  # in float32 NEVER rounds up
         jobs = tuple(f"position{q}.{name}" for q in positions for name in self.job_names)
         free = tuple(f"machine{m}.{name}" for m in machines for name in obs.MACHINE_NAMES)
         waiting, number = (
@@ -224,7 +232,7 @@ class DAS(Rules, Environment):
             episode = jax.random.randint(draw_key, (), 0, self.num_episodes(params), jnp.int32)
         episode = jnp.asarray(episode, jnp.int32)
         zero, true = jnp.int32(0), jnp.bool_(True)
-        submitted = tables.submitted_by(params, episode, zero, zero)
+        submitted = submitted_by(params, episode, zero, zero)
         draws = None
         window = window_of(params, episode, jnp.arange(self.window, dtype=jnp.int32))
         if self.sampling == "random":

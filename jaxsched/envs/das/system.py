@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from jaxsched.core.policies import Policy, uniform_reals
+from jaxsched.envs.das import show
 from jaxsched.envs.das.environment import DAS
-from jaxsched.envs.das.heuristics.baselines import SEARCHERS, baseline, searcher
+from jaxsched.envs.das.heuristics import SEARCHERS, baseline, searcher
 from jaxsched.envs.das.heuristics.weighted import (
     found_rule,
     found_scored,
@@ -16,12 +17,15 @@ from jaxsched.envs.das.heuristics.weighted import (
     rule_digest,
     rules_digest,
 )
-from jaxsched.envs.das.jobs import gang_jobs
-from jaxsched.envs.das.jobs.traces import WORKLOAD
-from jaxsched.envs.das.learn import models
-from jaxsched.envs.das.learn.policies import array_policy
+from jaxsched.envs.das.jobs import WORKLOAD, gang_jobs
+from jaxsched.envs.das.learn.policies import (
+    array_policy,
+    init_weights,
+    policy_model,
+    policy_of,
+)
 from jaxsched.envs.das.learn.presets import DEPARTURES, FORMER_SETTINGS, NOTES, PRESETS, SIZES
-from jaxsched.envs.das.show import cases, log
+from jaxsched.envs.das.show import log
 from jaxsched.envs.das.show.front_end import DASReader
 from jaxsched.envs.das.show.paper import paper_rows
 from jaxsched.errors import JaxschedError
@@ -165,9 +169,9 @@ SYSTEM = system.System(
     log=system.EpisodeLog(log.recorder, log.summarise, recording=log.recording),
     networks=system.Networks(
         _no_scores,
-        model=models.policy_model,
-        plays=models.policy_of,
-        init=models.init_weights,
+        model=policy_model,
+        plays=policy_of,
+        init=init_weights,
         arrays=array_policy,
         shipped=_shipped,
     ),
@@ -180,6 +184,6 @@ SYSTEM = system.System(
     paper=system.Paper(
         "DAS: A Dual-Agent Scheduler for Distributed Deep Learning Jobs, KDD 2023", _claims
     ),
-    cases=system.Cases(cases.read, cases.WHOLE),
+    cases=system.Cases(show.read, show.WHOLE),
     front_end=system.FrontEnd(DASReader),
 )

@@ -302,7 +302,7 @@ class DL2(Environment):
     ) -> tuple[ClusterState, SlotReport, Array]:
         """``dynamics.end_slot`` of a long table, and the reward, for few of whose steps it is due.
 
-        The report comes apart, so that its columns cost nothing where nobody reads them.
+        The report comes apart, so that its columns cost nothing if they are not read.
         """
 
         def end(carry: PyTree, params: Params) -> PyTree:

@@ -29,7 +29,7 @@ from jaxsched.envs.mlfs.rules.dynamics import Ended
 from jaxsched.envs.mlfs.rules.observation import privileged_state
 from jaxsched.envs.mlfs.rules.offers import answer, offered
 from jaxsched.envs.mlfs.rules.reward import RewardMode
-from jaxsched.envs.mlfs.rules.state import NOBODY, Active, State
+from jaxsched.envs.mlfs.rules.state import NONE, Active, State
 from jaxsched.envs.mlfs.rules.tables import SLOT_S, Errors, Params
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
@@ -89,7 +89,7 @@ class StepAccumulator(NamedTuple):
 def nothing_yet(state: State) -> StepAccumulator:
     """A step that has brought nothing yet."""
     zero = jnp.int32(0)
-    jobs = jnp.full_like(state.active.job, NOBODY)
+    jobs = jnp.full_like(state.active.job, NONE)
     metrics = StepMetrics(jnp.bool_(False), state.slot, state.slot, *[jobs] * 7, *[zero] * 5)
     return StepAccumulator(jnp.float32(0), metrics)
 
@@ -99,7 +99,7 @@ def accumulated(
 ) -> StepAccumulator:
     """``since`` with one slot more, of which ``slot`` is the next."""
     happened, active = since.metrics, ended.active
-    told = ended.over | (cut & (active.job != NOBODY) & (happened.job == NOBODY))
+    told = ended.over | (cut & (active.job != NONE) & (happened.job == NONE))
 
     def kept(old: Array, new: Array) -> Array:
         return jnp.where(told, new, old)
@@ -110,7 +110,7 @@ def accumulated(
         if name in StepMetrics._fields
     }
     metrics = happened._replace(
-        finish=kept(happened.finish, jnp.where(ended.over, slot, NOBODY)),
+        finish=kept(happened.finish, jnp.where(ended.over, slot, NONE)),
         **by_job,
         completed=happened.completed + jnp.sum(ended.completed, dtype=jnp.int32),
         overloads=happened.overloads + ended.overloads,
@@ -407,7 +407,7 @@ class MLFS(Environment):
         """Whether a task is on offer; always, up to the end, with ``slot_every`` 0 or by slots."""
         if self.by_slot:
             return jnp.bool_(True)
-        return state.offers.place != NOBODY
+        return state.offers.place != NONE
 
     def observe(self, state: State, params: Params) -> tuple[Array, Array]:
         """Observation and mask of a state."""

@@ -21,6 +21,7 @@ from jaxsched.envs.mlfs.learn import (
 from jaxsched.envs.mlfs.rules import MLF, ORDERS
 from jaxsched.envs.mlfs.rules.tables import SLOT_S
 from jaxsched.envs.mlfs.show import cases, log
+from jaxsched.envs.mlfs.show.front_end import MLFSReader
 from jaxsched.envs.mlfs.show.paper import paper_rows
 from jaxsched.errors import JaxschedError
 from jaxsched.systems import system
@@ -202,4 +203,5 @@ SYSTEM = system.System(
         _claims,
     ),
     cases=system.Cases(cases.read_case, cases.WHOLE),
+    front_end=system.FrontEnd(MLFSReader),
 )

@@ -85,6 +85,9 @@ class Sched2(Environment):
       window: J, waiting jobs the agent can choose from.
       profile: run times or slowdowns in the observation.
       auto_advance: skip the steps at which void is the only legal action.
+      free_choice: report every action as legal; one that cannot be carried out is void, as in
+        DeepRM (section 3: the oldest job starts where void cannot be carried out either).
+      saturating: slowdowns grow no further beyond level 1, the last that Fig. 1 measures.
       reward: which reward.
       extras: append "start now" features to the observation (a variant of the paper).
       outlook: append what a planner would ask of each position (``OUTLOOK``; a variant).
@@ -95,6 +98,8 @@ class Sched2(Environment):
     window: Annotated[int, Bounds(1, 2**20)] = 10
     profile: obs.Profile = "time"
     auto_advance: bool = False
+    free_choice: bool = False
+    saturating: bool = False
     reward: RewardKind = "literal"
     extras: bool = False
     outlook: bool = False
@@ -132,7 +137,13 @@ class Sched2(Environment):
         for name, value in (("invalid_penalty", invalid_penalty), ("delay_weight", delay_weight)):
             if not abs(value) < float("inf"):
                 raise JaxschedError(f"sched2: {name} must be finite, not {value!r}")
-        jobs = build_tables(tables, self.num_servers, self.gpus_per_server, length=length)
+        jobs = build_tables(
+            tables,
+            self.num_servers,
+            self.gpus_per_server,
+            saturating=self.saturating,
+            length=length,
+        )
         return Params(
             jobs=jobs,
             draw=jnp.array([0, len(tables)], jnp.int32),
@@ -186,12 +197,18 @@ class Sched2(Environment):
     def observe(self, state: ClusterState, params: Params) -> tuple[Array, Array]:
         """Observation and mask of a state."""
         entries = self.entries(state, params.jobs, params.time_scale)
-        return entries, dynamics.legal_actions(state, params.jobs)
+        legal = dynamics.legal_actions(state, params.jobs)
+        return entries, jnp.ones_like(legal) if self.free_choice else legal
 
     def entries(self, state: ClusterState, jobs: JobTables, time_scale: Array) -> Array:
         """The observation; ``time_scale``: seconds that count as 1."""
         observation = obs.observe(
-            state, jobs, time_scale=time_scale, profile=self.profile, extras=self.extras
+            state,
+            jobs,
+            time_scale=time_scale,
+            profile=self.profile,
+            extras=self.extras,
+            saturating=self.saturating,
         )
         if self.outlook:
             observation = jnp.concatenate([observation, outlook(state, jobs, time_scale)])

@@ -382,13 +382,13 @@ PRESETS = {
 
 
 def _of_learner(config: DQNConfig | EvolutionConfig) -> tuple[str, ...]:
-    """What differs in the learner; the paper tells neither mask nor discount of its own."""
+    """What differs in the learner; the paper tells no discount of its own."""
     if isinstance(config, EvolutionConfig):
         return ("search over whole episodes in place of the DQN",)
-    lines = ["actions that cannot be carried out are masked (the paper has no mask)"]
+    lines = []
     if config.horizon_s is not None:
         lines.append(f"time-based discount, horizon {config.horizon_s:g} s (the paper has none)")
-    else:
+    elif config.gamma != 1:
         lines.append(f"discount {config.gamma:g} per decision (the paper has none)")
     if config.target_rate is not None:
         lines.append(f"target network follows by {config.target_rate:g} per gradient step")
@@ -399,7 +399,7 @@ def _of_learner(config: DQNConfig | EvolutionConfig) -> tuple[str, ...]:
 
 _SCORES = "network that scores each position and starts as strict_sif: "
 DEPARTURES = Departures(
-    paper=last_stage(LITERAL, learner=None),
+    paper=last_stage(replace(LITERAL, env=Sched2(free_choice=True)), learner=None),
     words={
         "env.outlook": {True: "extra features: outlook of each position"},
         "env.extras": {
@@ -410,8 +410,14 @@ DEPARTURES = Departures(
             "linear": f"{_SCORES}linear",
             "positions": "network that shares weights between the positions",
         },
-        "env.reward": {"dense": "dense reward (same undiscounted objective as the paper's)"},
+        "env.reward": {
+            "dense": "dense reward (same undiscounted objective as the paper's)",
+            "lost": "reward less 1 for each started job (the same sum less a constant)",
+        },
         "env.profile": "profile entries: {}",
+        "env.free_choice": {
+            False: "actions that cannot be carried out are masked (the paper has no mask)"
+        },
         "learner": _of_learner,
         "explore.bias": "exploration biased to void by {:g} (log-odds)",
         "params.delay_weight": "an hour of delay costs {:g} effectiveness",

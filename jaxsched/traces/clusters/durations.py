@@ -14,7 +14,6 @@ from jaxsched.errors import JaxschedError
 Floats = npt.NDArray[np.float64]
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
-_SKEWS = (1 / 64, 64.0)
 
 
 @dataclass(frozen=True)
@@ -80,31 +79,3 @@ class DurationCurve:
     def _skews(self) -> Floats:
         """The skew between neighbouring knots ``[K - 1]``."""
         return np.where(np.asarray(self.knots_s[:-1]) >= self.skew_from_s, self.skew, 1.0)
-
-
-def curve_of(durations_s: Floats, knots_s: tuple[float, ...]) -> DurationCurve:
-    """The curve of measured run times: their percentages at the knots, and their mean.
-
-    Args:
-      durations_s: run times (s), at least one.
-      knots_s: ascending; run times outside of them count as the first or last.
-    """
-    knots = np.asarray(knots_s)
-    clipped = np.sort(np.clip(durations_s, knots[0] * (1 + 1e-9), knots[-1]))
-    percent = np.searchsorted(clipped, knots, side="right") * (100 / len(clipped))
-    return with_mean(knots_s, np.round(percent, 4), float(np.mean(clipped)))
-
-
-def with_mean(
-    knots_s: npt.ArrayLike, percent: npt.ArrayLike, mean_s: float, skew_from_s: float = 0.0
-) -> DurationCurve:
-    """The curve with these percentages whose mean (s) is as near as a skew brings it."""
-    knots = tuple(np.asarray(knots_s, np.float64).tolist())
-    shares = tuple(np.asarray(percent, np.float64).tolist())
-    low, high = np.log(_SKEWS)
-    for _ in range(40):
-        middle = (low + high) / 2
-        longer = DurationCurve(knots, shares, float(np.exp(middle)), skew_from_s).mean_s() > mean_s
-        low, high = (middle, high) if longer else (low, middle)
-    skew = round(float(np.exp((low + high) / 2)), 4)
-    return DurationCurve(knots, shares, skew, skew_from_s)

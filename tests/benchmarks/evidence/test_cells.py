@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import chic_recipe
+from benchmarks.evidence.parts import OwnReading
 from benchmarks.evidence.sources import plays
 from benchmarks.evidence.systems import SYSTEMS
 from benchmarks.papers.chic import common, mixed
@@ -118,24 +118,32 @@ def check_ratios(row, file):
         assert abs(100 * (ratio - 1) - estimate(row[column])) < 0.006, column
 
 
-def check_trials(row, file):
+def check_readings(row, system, file):
     preset, changes = options(row["recipe"].strip("`"))
-    (found,) = [d for d in document(file).values() if set(d["changes"]) == changes]
-    assert preset == "paper", "recipe"
-    assert row["cluster"] == document("chic_mended_cpu2.json")["facts"]["cluster"], "cluster"
-    episodes = f"{chic_recipe.NUM_VALIDATION} validation sequences of chic-1.80"
-    assert row["episodes"] == episodes, "episodes"
-    times = np.asarray(found["avg_jct"])
-    assert times.shape[1] == int(row["seeds"]), "seeds"
-    change = 100 * (times.mean(axis=1).min() / found["optimus"] - 1)
-    assert abs(change - estimate(row["change"])) < 0.006, "change"
+    found = document(file)
+    (name,) = [n for n, told in found["readings"].items() if set(told["changes"]) == changes]
+    (own,) = [o for e in SYSTEMS if e.system == system for o in e.own if of_reading(o, file, name)]
+    assert preset == own.study.preset, "recipe"
+    assert row["episodes"] == f"{own.study.test.number} of {own.study.test.name}", "episodes"
+    (world,) = [part for part in found["loads"].values() if name in part["metrics"]]
+    assert world["seed"] == own.study.test.seed, "episodes"
+    rule = np.asarray(world["metrics"][row["against"].strip("`")][own.study.shown])
+    for column, policy in (("change", name), ("untrained network", f"{name}, untrained")):
+        learned = np.asarray(world["metrics"][policy][own.study.shown])
+        assert learned.shape == (int(row["seeds"]), own.study.test.number), "seeds"
+        change = 100 * (learned.mean() / rule.mean() - 1)
+        assert abs(change - estimate(row[column])) < 0.006, column
+
+
+def of_reading(own, file, name):
+    return isinstance(own, OwnReading) and (own.file, own.name) == (file, name)
 
 
 def check_recipe(row):
     """A row of the table of the papers' own recipes against its file."""
     system, file = system_of(row["system"]), row["file"].strip("`")
-    if file.startswith("chic_recipe"):
-        check_trials(row, file)
+    if re.match(r"\w+_readings_", file):
+        check_readings(row, system, file)
     elif file.startswith("das_paper"):
         check_ratios(row, file)
     else:
@@ -253,7 +261,7 @@ def test_recipes_that_reasons_name_are_those_of_the_rows():
             if system == "sched2":
                 of_row = document(f"sched2_{claim['row']}_cpu2.json")["settings"]["preset"]
             else:
-                of_row = (mixed if claim["row"] == "M" else common).PRESETS["chic"]
+                of_row = (mixed if claim["row"] in ("M", "X4") else common).PRESETS["chic"]
             assert recipe[1] == of_row, claim
             named += 1
     assert named > 20

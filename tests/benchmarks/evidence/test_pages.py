@@ -11,14 +11,16 @@ from benchmarks.evidence.parts import (
     Contest,
     Cost,
     Evidence,
+    LearnedReadings,
     Own,
     OwnRatios,
-    OwnTrials,
+    OwnReading,
     Player,
     Recipe,
 )
 from benchmarks.evidence.systems import SYSTEMS
 from benchmarks.papers import figures, verdicts
+from benchmarks.readings import Draw, Study
 from jaxsched.errors import JaxschedError
 from jaxsched.results.statistics import interquartile_mean
 
@@ -107,9 +109,37 @@ def ratios():
     return [told | {"policies": policies}]
 
 
-def trials():
-    """What ``benchmarks.chic_recipe`` writes: three looks at one seed."""
-    return {"paper": {"optimus": 100.0, "changes": [], "avg_jct": [[180.0], [110.0], [130.0]]}}
+STUDY = Study(
+    command="own_readings",
+    system="chic",
+    preset="paper",
+    readings={"masked": ("env.mask=true",), "longer": ("loop.num_updates=4",)},
+    train=Draw("drawn", 0, 5),
+    validation=Draw("drawn", 1, 3),
+    test=Draw("drawn", 2, 2),
+    others=("first",),
+    ours="",
+    metrics=("avg_jct",),
+    shown="avg_jct",
+    updates=2,
+    every=1,
+    patience=2,
+    worlds={"1.8": {}},
+)
+
+
+def learnt():
+    """What ``benchmarks.readings`` writes: one of two readings, two seeds."""
+    told = {"updates": [0, 1], "validation": [[9.0, 9.0], [8.0, 7.0]], "chosen": [0, 1]}
+    times = {"masked": [[70.0, 90.0]] * 2, "masked, untrained": [[180.0] * 2] * 2}
+    metrics = {name: {"avg_jct": values} for name, values in times.items()}
+    metrics["first"] = {"avg_jct": [[100.0, 100.0]]}
+    return {
+        "system": "chic",
+        "command": "python -m benchmarks.own_readings",
+        "readings": {"masked": told},
+        "loads": {"1.8": {"seed": 2, "metrics": metrics}},
+    }
 
 
 @pytest.fixture
@@ -121,7 +151,7 @@ def small(tmp_path, monkeypatch):
         MISSING=(verdicts.Missing("X2", "cheaper", "5 %", "not run"),),
     )
     monkeypatch.setattr(verdicts, "_claims", lambda system: rules)
-    documents = {"c": comparison(), "r": row(), "h": headroom(), "o": ratios(), "t": trials()}
+    documents = {"c": comparison(), "r": row(), "h": headroom(), "o": ratios(), "t": learnt()}
     for name, document in documents.items():
         (tmp_path / f"{name}.json").write_text(json.dumps(document))
     return Evidence(
@@ -141,15 +171,11 @@ def small(tmp_path, monkeypatch):
                 "first",
                 "drawn",
             ),
-            OwnTrials(
-                Recipe("paper", ("env.mask=false",)),
-                "t.json",
-                "paper",
-                "optimus",
-                "one GPU",
-                "3 of drawn",
+            OwnReading(
+                Recipe("paper", ("env.mask=true",)), STUDY, "t.json", "masked", "first", "one GPU"
             ),
         ),
+        learned_readings=LearnedReadings(STUDY, "t.json", ("first",), "Each is learnt."),
         headroom=("h.json",),
         rows=("r.json",),
         cost=(Cost("jaxsched train small", "c.json", "15 h"),),
@@ -175,7 +201,12 @@ def test_a_page_tells_every_number(small):
         "| `jaxsched train small` | 1,000 | 1 min | cpu | 15 h |",
         "`--preset paper`: half of it; 1 seed, 64: drawn, 8 machines. Departures",
         "text: ours. `python own.py`; file `o.json`.",
-        "best of 3 evaluations: +10.00 %; the untrained network +80.00 %.",
+        "JCT (s) against `first`: -20.00 % [-30.00, -10.00]; the untrained network +80.00 %.",
+        "Each is learnt.",
+        "| masked | 2 | 80.0 | -20.00 % [-30.00, -10.00] | +80.00 % [+80.00, +80.00] | 0, 1 | 1 |",
+        "| `first` | - | 100.0 | - | - | - | - |",
+        "Readings that were not run, for want of time: longer.",
+        "![JCT on the validation episodes over the updates](small_readings.png)",
         "| fee ($) | 45.00 | 50.00 | -10.00 % [-20.00, -5.00] | +2.00 % [+0.00, +4.00] |",
         "![by tenth](small_1.png)",
         "`jaxsched train small` learnt so:\n\n![learning curve](small_learning_1.png)",
@@ -189,7 +220,7 @@ def test_a_page_tells_every_number(small):
     assert "| 2 servers | 20 of drawn | 2 | `rule` | -15.00 % [" in own
     assert own.endswith("| +200.00 % | `c.json` |")
     assert "| half of it | 8 machines | 64: drawn | 1 | `first` | -10.00 % [" in halved
-    assert "`--preset paper --set env.mask=false`" in trials and "| +80.00 % | `t.json` |" in trials
+    assert "`--preset paper --set env.mask=true`" in trials and "| +80.00 % | `t.json` |" in trials
     assert best.startswith("| [Small](small.md) | 892.5 s | 1,050.0 (`rule`) | -15.00 % [")
     assert best.endswith("| drawn |")
 
@@ -249,8 +280,8 @@ def test_the_shipped_pages_have_their_sources(evidence):
             completion = next(name for name in judge.COMPLETION if name in played.metrics)
             assert played.of(contest.ranked_by, completion).size >= judge.GROUPS
     for own in evidence.own:
-        if isinstance(own, OwnTrials):
-            assert sources.read(own.file)[own.variant]["avg_jct"]
+        if isinstance(own, OwnReading):
+            assert sources.read(own.file)["readings"][own.name]["validation"]
             continue
         if isinstance(own, OwnRatios):
             (found,) = sources.read(own.file)

@@ -27,7 +27,7 @@ from benchmarks.papers.settings import Settings
 from benchmarks.papers.store import Store
 from jaxsched.core.policies import Policy, View, no_memory
 from jaxsched.envs.das.jobs import GANG_JOBS
-from jaxsched.envs.das.learn import models, networks
+from jaxsched.envs.das.learn import changed_kind, policies, read_kind
 from jaxsched.envs.das.show import paper as published
 from jaxsched.experiment.run import Run
 from jaxsched.jobs import JobTable, digest_tables
@@ -52,7 +52,7 @@ def small_networks():
         for name, (preset, changes) in list(common.LEARNED.items()):
             kind = changes.get("network", presets.preset(SYSTEM, preset).network)
             if name.startswith("DA"):
-                kind = networks.changed_kind(kind, width=8, history=2, walk_length=4)
+                kind = changed_kind(kind, width=8, history=2, walk_length=4)
                 patch.setitem(common.LEARNED, name, (preset, {**changes, "network": kind}))
         yield
 
@@ -278,7 +278,7 @@ def test_recipes(policy, tmp_path):
         imitation, mappo = recipe.stages
         assert mappo.loop.num_updates == 2 and mappo.learner.num_minibatches == 2
         if policy.startswith("DA"):
-            assert networks.read_kind(recipe.network)[1].variant == policy
+            assert read_kind(recipe.network)[1].variant == policy
         assert imitation.loop.num_updates == 4
     stages = stages_of(SYSTEM, as_it_is(recipe), shipped(20)[:1])
     assert [stage.name for stage in stages] == ["imitation", "mappo"][: 1 + (not mappo.skip)]
@@ -427,7 +427,7 @@ def fresh_policies(lab, study):
     stages = stages_of(SYSTEM, as_it_is(study.recipe), [table])
     env, kind = stages[-1].play_env, stages[-1].network
     specs = env.specs(env.params([table]))
-    weights = [models.init_weights(env, kind, jax.random.key(seed), specs) for seed in (0, 1)]
+    weights = [policies.init_weights(env, kind, jax.random.key(seed), specs) for seed in (0, 1)]
     learned = Learned("drawn", env, kind, weights)
     return Policies(stages, (0, 1), Run(lab.store.path, learned, [], [], {}, True, SYSTEM))
 

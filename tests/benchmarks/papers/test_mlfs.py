@@ -18,6 +18,7 @@ from benchmarks.papers.mlfs import (
     judging,
     large,
     options,
+    philly,
     pictures,
     players,
     plays,
@@ -511,10 +512,23 @@ def test_options(tmp_path):
         MLFSSettings(tmp_path, cluster="huge")
 
 
+def test_workloads_of_phillys_jobs(tmp_path):
+    """155 x jobs in some 36 hours, with run times of the sample."""
+    settings = MLFSSettings(tmp_path, quick=True, num_test=3)
+    lab = Lab(SYSTEM, settings, Store(tmp_path), PAPER.quick_changes)
+    env = players.cluster_env(lab, philly.CLUSTER)
+    for load, jobs in ((0.5, 78), (2.0, 310)):
+        tables = philly.philly_tables(lab, env, load)
+        assert [len(table) for table in tables] == [jobs] * 3
+        spans = [int(table["submit_time"][-1]) for table in tables]
+        assert 0.3 < np.mean(spans) / (36 * 3600) < 3
+    assert len(lab.digests) == 2
+
+
 def test_command_refuses_unknown_rows(tmp_path, capsys):
     assert run_paper(["mlfs", "--rows", "Z9", "--out", str(tmp_path / "out")]) == 2
     assert not (tmp_path / "out").exists()
     assert (
-        "error: unknown row 'Z9'; known are E1, E2, E3, E4, E5, E6, E7, E8, E9"
+        "error: unknown row 'Z9'; known are E1, E2, E3, E4, E5, E6, E7, E8, E9, E10"
         in capsys.readouterr().err
     )

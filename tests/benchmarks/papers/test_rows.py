@@ -8,15 +8,17 @@ import pytest
 
 from benchmarks.papers import policies, runner
 from benchmarks.papers.chic import PAPER as CHIC
+from benchmarks.papers.chic import timing
 from benchmarks.papers.chic.common import study
 from benchmarks.papers.dl2 import PAPER as DL2
+from benchmarks.papers.dl2 import results
 from benchmarks.papers.dl2.allocation import held_by, ratios
 from benchmarks.papers.dl2.common import study as dl2_study
 from benchmarks.papers.lab import Lab
 from benchmarks.papers.settings import Settings
 from benchmarks.papers.store import Store
 from jaxsched.runs import interrupts
-from jaxsched.systems import presets, registry
+from jaxsched.systems import functions, presets, registry
 
 TINY_CHIC = (
     "env.max_decisions=8",  # an untrained policy takes all that there are, in every phase
@@ -115,6 +117,24 @@ def test_a_stopped_training_goes_on(chic_run, tmp_path, monkeypatch):
     assert policies.finished(path).wall_s == ended.wall_s > 0
 
 
+def test_shipped_policies_play_on_the_cluster_that_is_asked_for(tmp_path, monkeypatch):
+    """X4 whole; DL2's policy of 60 servers on another number of them."""
+    monkeypatch.setattr(timing, "REPEATS", 1)
+    settings = settings_of(tmp_path, (), num_test=1)
+    values = runner.run(CHIC, settings, ["X4"], show=lambda text: None)[0]["values"]
+    steps = {name: values[name]["steps"][0][0] for name in ("chic", "chic_pair", "optimus 600 s")}
+    assert steps["chic"] > steps["chic_pair"] > steps["optimus 600 s"]
+    assert values["optimus 300 s"]["steps"][0][0] > steps["optimus 600 s"]
+    assert all(value > 0 for value in values["inference_ms"].values())
+
+    lab = Lab(registry.get("dl2"), settings, Store(tmp_path), DL2.quick_changes)
+    env, policy, weights = lab.shipped(results.SHIPPED, num_servers=5)
+    assert (env.num_servers, env.window) == (5, 60)
+    tables = dl2_study(lab, "testbed").workload.tables("test", 1, 3)
+    played = functions.play(lab.system, env, policy, env.params(tables), weights)
+    assert played.metrics["finished"].tolist() == [3]
+
+
 @pytest.mark.slow  # Chic's row goes the same way, the rows' own functions are tested by themselves
 def test_dl2_row(tmp_path):
     settings = settings_of(tmp_path, TINY_DL2, seeds=(0,), num_jobs=8)
@@ -150,7 +170,7 @@ def test_every_row_has_a_name_of_its_own():
         "M",
         *(f"X{n}" for n in range(4, 10)),
     ]
-    assert [row.name for row in DL2.rows] == [f"E{n}" for n in range(1, 16)]
+    assert [row.name for row in DL2.rows] == [f"E{n}" for n in range(1, 17)]
     for paper in (CHIC, DL2):
         system = registry.get(paper.system)
         lab = Lab(system, Settings(None, quick=True), None, paper.quick_changes)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from jaxsched.core.policies import View
-from jaxsched.envs.das.heuristics.baselines import NAMES, baseline
-from jaxsched.envs.das.learn.networks import derived_features
+from jaxsched.envs.das.heuristics import NAMES, baseline
+from jaxsched.envs.das.learn import derived_features
 from jaxsched.envs.das.rules.observation import recover
 from jaxsched.envs.das.show import log
 from jaxsched.systems import functions, registry

@@ -10,22 +10,21 @@ import pytest
 from jaxsched.core.evaluation import run_episodes
 from jaxsched.core.policies import View
 from jaxsched.envs.das.environment import DAS
-from jaxsched.envs.das.heuristics.baselines import NAMES, baseline
-from jaxsched.envs.das.learn import models
+from jaxsched.envs.das.heuristics import NAMES, baseline
+from jaxsched.envs.das.learn import DASNetwork, kind_of, policies, read_kind
 from jaxsched.envs.das.learn.agents import is_decision, with_history
-from jaxsched.envs.das.learn.models import (
+from jaxsched.envs.das.learn.policies import (
     ActionValue,
-    RelativeTo,
     StateValue,
     critic_features,
     fits_now,
     squeezed,
     teacher_of,
 )
-from jaxsched.envs.das.learn.networks import DASNetwork, kind_of, read_kind
+from jaxsched.envs.das.learn.presets import RelativeTo
+from jaxsched.envs.das.rules import NEVER
 from jaxsched.envs.das.rules.observation import Observation
 from jaxsched.envs.das.rules.placement import MOST_COMPARED, inverse_of, rank_of
-from jaxsched.envs.das.rules.tables import NEVER
 from jaxsched.envs.das.show import log
 from jaxsched.envs.das.show.paper import HEURISTICS, paper_rows
 from jaxsched.errors import JaxschedError
@@ -289,14 +288,14 @@ def test_the_state_critic_does_not_know_machines_apart():
 
 def test_agents_wait_for_decisions():
     seen = observations(6)
-    due = models.decision_due(seen, None)
+    due = policies.decision_due(seen, None)
     np.testing.assert_array_equal(due, seen.real.any(axis=-1))
-    np.testing.assert_array_equal(models.decision_due(remembered(seen), None), due)
+    np.testing.assert_array_equal(policies.decision_due(remembered(seen), None), due)
     assert [bool(is_decision(jax.tree.map(lambda x, i=i: x[i], seen))) for i in range(6)] == [
         *map(bool, due)
     ]
     for policy in ("das", "dl2", "rifling"):
-        agents = models.agents_of(policy, ENV, SMALL)
+        agents = policies.agents_of(policy, ENV, SMALL)
         assert set(agents.parts(actions())) == {"ordering", "placement"}
         np.testing.assert_array_equal(agents.due(seen, None), due)
 

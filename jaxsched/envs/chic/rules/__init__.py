@@ -22,6 +22,7 @@ from jaxsched.jobs import NO_SUBMISSION, JobTable, stack_tables, validate
 from jaxsched.ops.arrays import to_device
 from jaxsched.ops.bisection import count_from
 from jaxsched.ops.bootstrap import redraw_arrivals
+from jaxsched.options import parameters
 from jaxsched.types import Array, PRNGKey
 
 NUM_MODELS = len(CHIC_COEFFICIENTS)
@@ -72,7 +73,7 @@ class Params(NamedTuple):
       p1: penalty for choosing a row without workload.
       p2: penalty for a first unit, given back once there is a worker and a PS.
       decision_seconds: how long each decision takes.
-      stall_seconds: how long nobody trains before the next decisions.
+      stall_seconds: seconds without training before the next decisions.
       iter_scale: remaining iterations that count as 1 in the observation.
       alloc_scale: units that count as 1.
       backlog_scale: waiting workloads that count as 1.
@@ -162,17 +163,7 @@ def build_params(
       JaxschedError: a table breaks a rule or holds a workload that can never train, or a value is
         out of range.
     """
-    unknown = sorted(set(scalars) - set(SCALARS))
-    if unknown:
-        raise JaxschedError(
-            f"chic: there is no parameter {unknown[0]!r}; accepted: {', '.join(SCALARS)}"
-        )
-    values = SCALARS | scalars
-    for name, value in values.items():
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not (number and 0 <= value < float("inf") and (value or name in MAY_BE_ZERO)):
-            accepted = "a number from 0 on" if name in MAY_BE_ZERO else "a number above 0"
-            raise JaxschedError(f"chic: {name} is {value!r}; accepted: {accepted}")
+    values = parameters("chic: ", SCALARS, scalars, MAY_BE_ZERO)
     jobs = build_tables(tables, capacity, length)
     first = float(np.max(np.asarray(jobs.submit_time)[:, 0]))
     if first >= values["max_time"]:

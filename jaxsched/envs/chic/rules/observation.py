@@ -63,7 +63,7 @@ class Scales(NamedTuple):
 
 
 SCALES = Scales(SCALARS["iter_scale"], SCALARS["alloc_scale"], SCALARS["backlog_scale"])
-"""Of parameters that nobody has changed."""
+"""Of parameters with their defaults."""
 
 
 def observe(state: State, params: Params, pair: bool) -> Array:

@@ -1,1 +1,1 @@
-"""What is told of Chic: episodes, golden cases, clusters, the paper's claims."""
+"""Chic shown: logs of episodes, golden cases, described clusters, the paper's claims."""

@@ -37,7 +37,7 @@ from jaxsched.types import Array, ArraySpec, TimeStep
 
 
 def cluster_arrays(env: Chic) -> ClusterArrays:
-    """How a cluster is told; workloads oldest first, ``present`` false behind the last."""
+    """Arrays of a cluster; workloads oldest first, ``present`` false behind the last."""
 
     def of_rows(meaning: str, unit: str, dtype: type = jnp.int32) -> ClusterInput:
         return ClusterInput(ArraySpec((env.window,), dtype), meaning, unit)

@@ -390,7 +390,7 @@ def read(case: Mapping[str, Any]) -> Episode:
 
 
 def _row(env: Chic, step: Step, params: Params) -> OrderedDict[str, Array]:
-    """A step as the trajectory lists it; what follows ``done`` is told of phases alone."""
+    """A step as the trajectory lists it; fields after ``done`` are those of phases alone."""
     return OrderedDict(
         time=step.before.time,
         mask=step.mask.astype(int),

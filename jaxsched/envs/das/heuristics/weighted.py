@@ -27,7 +27,8 @@ import numpy as np
 
 from jaxsched.core.policies import Policy, View, no_memory
 from jaxsched.envs.das.environment import DAS
-from jaxsched.envs.das.heuristics.baselines import baseline
+from jaxsched.envs.das.heuristics import baseline
+from jaxsched.envs.das.rules import DURATION, NUM_GPUS
 from jaxsched.envs.das.rules.observation import (
     ESTIMATE_NAMES,
     JOB_NAMES,
@@ -37,7 +38,6 @@ from jaxsched.envs.das.rules.observation import (
     Recovered,
     recover,
 )
-from jaxsched.envs.das.rules.tables import DURATION, NUM_GPUS
 from jaxsched.errors import JaxschedError
 from jaxsched.types import Array, PRNGKey, PyTree, Specs
 

@@ -6,8 +6,11 @@ not have. Its rivals begin at what they replace: DL2 regresses first-come-first-
 from the paper's recipe.
 """
 
-from dataclasses import fields, replace
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
 from typing import Any
+
+import jax.numpy as jnp
 
 from jaxsched.algorithms.branching_settings import BranchingConfig
 from jaxsched.algorithms.evolution import EvolutionConfig
@@ -15,13 +18,57 @@ from jaxsched.algorithms.ppo import PPOConfig
 from jaxsched.algorithms.regression import RegressionConfig
 from jaxsched.core.training import LoopConfig
 from jaxsched.envs.das.environment import DAS
-from jaxsched.envs.das.jobs.traces import CLUSTERS
-from jaxsched.envs.das.learn.models import RANKING_SCALE, RelativeTo, imitation_losses
-from jaxsched.envs.das.learn.networks import DASNetwork, kind_of, read_kind
+from jaxsched.envs.das.heuristics.weighted import policy_named
+from jaxsched.envs.das.jobs import CLUSTERS
+from jaxsched.envs.das.learn import DASNetwork, kind_of, read_kind
+from jaxsched.envs.das.learn.policies import RANKING_SCALE, imitation_losses
+from jaxsched.envs.das.rules import Params
+from jaxsched.envs.das.show import log
+from jaxsched.errors import JaxschedError
 from jaxsched.systems.departures import Departures, Words, of_learner
 from jaxsched.systems.parts import PresetInfo, TraceSet
 from jaxsched.systems.recipe import Episodes, Recipe, Stage
 from jaxsched.systems.system import Size
+
+
+@dataclass(frozen=True)
+class RelativeTo:
+    """The dense reward counts completion time and fee relative to what a heuristic gets.
+
+    The return of an episode is then minus ``dense_scale`` times (completion time over the
+    heuristic's plus ``fee_weight`` times fee over the heuristic's).
+
+    Attributes:
+      heuristic: which, or a rule; it plays each training episode once.
+      fee_weight: of the relative fee, that of the relative completion time being 1.
+    """
+
+    heuristic: str
+    fee_weight: float = 1.0
+
+    def __call__(self, env: DAS, params: Params) -> Callable[[], Params]:
+        """What makes such parameters.
+
+        Raises:
+          JaxschedError: no such heuristic, or another reward.
+        """
+        if env.reward != "dense":
+            raise JaxschedError(
+                f"das: adjust is relative to {self.heuristic} and env.reward is {env.reward!r}; "
+                "accepted: 'dense'"
+            )
+        plain = replace(env, sampling="first", events_per_step=2)
+        policy = policy_named(self.heuristic, plain)
+
+        def relative() -> Params:
+            found: Any = log.play(plain, policy, params)
+            return params._replace(
+                jct_ref_min=jnp.asarray(found["avg_jct_min"], jnp.float32),
+                fee_ref=jnp.asarray(found["avg_fee"] / self.fee_weight, jnp.float32),
+            )
+
+        return relative
+
 
 TRACES = TraceSet("das-mixed", "das-test", validation="das-mixed", num_train=160, num_validation=60)
 """Completion times of episodes differ by a factor of ten, so learning and choosing take many."""
@@ -283,6 +330,35 @@ CONTENDED_BRANCHING = replace(
 """The same networks by policy iteration: what rules would do and two draws are tried on copies."""
 
 
+GPU_PPO = replace(
+    CONTENDED_MAPPO,
+    traces=CONTENDED_MAPPO_SMALL.traces,
+    stages=(
+        replace(
+            _LONGER,
+            learner=replace(
+                _LONGER.learner,
+                sequence_length=None,
+                epochs=2,
+                learning_rate=1e-3,
+                final_learning_rate=0.0,
+                entropy_start=0.003,
+            ),
+            loop=LoopConfig(num_envs=32_768, rollout_length=16, num_updates=400),
+            env={**FIRST, "events_per_step": 1},
+            episodes=Episodes(jobs=250),
+            network_options={"units": "effective"},
+            precision="bfloat16",
+            adjust=None,
+            evaluate_every=50,
+        ),
+    ),
+    checkpoint_every=200,
+)
+"""From nothing, with as many environments as keep a GPU busy: a step is one event in each of them,
+so that none waits for another, and no heuristic plays the tables first."""
+
+
 def busier(recipe: Recipe) -> Recipe:
     """The same with more arrivals in turn."""
     episodes = replace(EPISODES, scales=BUSIER, until=0.0)
@@ -300,6 +376,7 @@ PRESETS = {
     "contended": CONTENDED,
     "contended-branching": CONTENDED_BRANCHING,
     "contended-mappo": CONTENDED_MAPPO_SMALL,
+    "gpu-ppo": GPU_PPO,
 }
 """On 8 machines."""
 OF_SIZES: dict[str, dict[str, Recipe]] = {
@@ -345,6 +422,9 @@ NOTES = {
     ),
     "contended-mappo": PresetInfo(
         "DAS' networks by MAPPO from linear on, at load 0.9", "30 min on 2 CPU cores"
+    ),
+    "gpu-ppo": PresetInfo(
+        "DAS' networks by MAPPO from nothing with 32,768 environments side by side, for a GPU"
     ),
 }
 """What each recipe is for; times as ``benchmarks/results`` has them."""

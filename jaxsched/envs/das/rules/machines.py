@@ -21,7 +21,7 @@ from typing import Annotated, Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsched.envs.das.rules.tables import (
+from jaxsched.envs.das.rules import (
     CPUS,
     DURATION,
     GPUS,

@@ -20,10 +20,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsched.envs.das.rules.dynamics import State, real_positions, still_pending
-from jaxsched.envs.das.rules.machines import Cluster, Running
-from jaxsched.envs.das.rules.placement import Demand, fitting
-from jaxsched.envs.das.rules.tables import (
+from jaxsched.envs.das.rules import (
     CPUS,
     DURATION,
     GPUS,
@@ -36,6 +33,9 @@ from jaxsched.envs.das.rules.tables import (
     row_of,
     submitted_by,
 )
+from jaxsched.envs.das.rules.dynamics import State, real_positions, still_pending
+from jaxsched.envs.das.rules.machines import Cluster, Running
+from jaxsched.envs.das.rules.placement import Demand, fitting
 from jaxsched.types import Array, Feature
 
 ESTIMATE_NAMES = ("run", "user_run", "evidence", "user_evidence")

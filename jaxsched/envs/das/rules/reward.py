@@ -2,8 +2,8 @@
 
 import jax.numpy as jnp
 
+from jaxsched.envs.das.rules import Params, pick, submitted_by, waiting_of_arrivals
 from jaxsched.envs.das.rules.dynamics import Decision, State, StepAccumulator, over
-from jaxsched.envs.das.rules.tables import Params, pick, submitted_by, waiting_of_arrivals
 from jaxsched.types import Array
 
 HOUR_S = 3600.0

@@ -13,11 +13,17 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsched.envs.das.environment import DAS
-from jaxsched.envs.das.jobs import CPUS_PER_GPU, GANG_JOBS, GB_PER_GPU, GROUP, USER
-from jaxsched.envs.das.jobs.traces import MEDIAN_DURATION_S, MOST_DURATION_S
-from jaxsched.envs.das.rules import dynamics, machines
+from jaxsched.envs.das.jobs import (
+    CPUS_PER_GPU,
+    GANG_JOBS,
+    GB_PER_GPU,
+    GROUP,
+    MEDIAN_DURATION_S,
+    MOST_DURATION_S,
+    USER,
+)
+from jaxsched.envs.das.rules import Params, dynamics, machines, row_of, with_room
 from jaxsched.envs.das.rules.dynamics import State, StepAccumulator, window_of
-from jaxsched.envs.das.rules.tables import Params, row_of, with_room
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, from_records
 from jaxsched.systems.cluster_estimates import (
@@ -41,7 +47,6 @@ from jaxsched.systems.cluster_reader import (
 )
 from jaxsched.types import Array, TimeStep
 
-LONGEST_WAIT_S = 2**28
 MOST_INSTANCES = 2**15
 
 
@@ -282,7 +287,7 @@ def _read(env: DAS, cluster: Cluster) -> _Part:
     waiting, _ = jobs_of(cluster, "waiting", ESTIMATES)
     running, _ = jobs_of(cluster, "running", ESTIMATES)
     now, order = clock(cluster, "time"), order_of(waiting, "waiting")
-    waits = [waited(waiting[place]["submit_time"], now, place, LONGEST_WAIT_S) for place in order]
+    waits = [waited(waiting[place]["submit_time"], now, place) for place in order]
     time = max(waits, default=0)
     counts = [_counts(env, job, f"running[{place}].") for place, job in enumerate(running)]
     records = [

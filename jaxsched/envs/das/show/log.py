@@ -15,9 +15,8 @@ from jaxsched.core.policies import Policy
 from jaxsched.core.recorder import JobEvents, gather
 from jaxsched.core.trajectory import Trajectory
 from jaxsched.envs.das.environment import DAS, StepMetrics
-from jaxsched.envs.das.rules import machines
+from jaxsched.envs.das.rules import DURATION, GPUS, INSTANCES, NUM_GPUS, SUBMIT, Params, machines
 from jaxsched.envs.das.rules.machines import NOBODY, Cluster, Running
-from jaxsched.envs.das.rules.tables import DURATION, GPUS, INSTANCES, NUM_GPUS, SUBMIT, Params
 from jaxsched.jobs import metrics
 from jaxsched.jobs.lanes import Lanes
 from jaxsched.jobs.metrics import Metric

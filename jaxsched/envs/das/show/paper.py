@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from jaxsched.envs.das.jobs.traces import CLUSTERS
+from jaxsched.envs.das.jobs import CLUSTERS
 from jaxsched.systems.claims import row
 
 HEURISTICS = (

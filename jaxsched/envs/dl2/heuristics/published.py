@@ -47,7 +47,7 @@ from jaxsched.envs.dl2.rules import (
     put,
 )
 from jaxsched.envs.dl2.rules.dynamics import ClusterState, options, parameter_servers, workers
-from jaxsched.envs.dl2.rules.observation import see_rows
+from jaxsched.envs.dl2.rules.observation import facts_of_rows
 from jaxsched.envs.dl2.rules.tables import NUM_MODELS, Params, model_of, whole
 from jaxsched.errors import JaxschedError
 from jaxsched.types import Array, PRNGKey, PyTree
@@ -216,7 +216,7 @@ def action_rule(name: str, env: DL2) -> Policy:
 
 
 def _look(rules: Rules, state: ClusterState, params: Params) -> SeenRows:
-    seen = see_rows(rules, state, params.jobs)
+    seen = facts_of_rows(rules, state, params.jobs)
     true_epochs = whole(params.jobs.true_epochs, state.episode)[state.rows]
     fits = feasible(rules.cluster, state.servers, bundles=rules.bundles)
     allowed = options(rules, seen.tasks, seen.info, jnp.int32((1 << KINDS * NUM_MODELS) - 1))

@@ -1,4 +1,4 @@
-"""Named recipes of DL2, how they differ from the paper's or its published code's, words of before.
+"""Named recipes of DL2, how they differ from the paper's or its published code's, former words.
 
 What the settings of ``quick`` that differ from the paper's are for, as seen in trials on validation
 sequences of 60 servers (JCT against Optimus after about a million inferences): from a DRF teacher,

@@ -83,7 +83,7 @@ def extremes(rules: Rules, params: Params, kind: ObservationKind) -> tuple[float
     return 0.0, known_largest(1.0, params.jobs.epochs / params.e_scale, slots / params.d_scale)
 
 
-class Seen(NamedTuple):
+class RowFacts(NamedTuple):
     """The rows' jobs; all ``[J]`` and 0 for none."""
 
     info: Array  # int32, see ``JobTables.info``
@@ -104,7 +104,7 @@ class Shown(NamedTuple):
     ps: Array  # int32
 
 
-def see_rows(rules: Rules, state: ClusterState, jobs: JobTables) -> Seen:
+def facts_of_rows(rules: Rules, state: ClusterState, jobs: JobTables) -> RowFacts:
     """What is known of the rows' jobs."""
     info = lookup(jobs.info, state.episode, state.rows)
     needs = lookup(jobs.needs, state.episode, state.rows)
@@ -117,7 +117,7 @@ def see_rows(rules: Rules, state: ClusterState, jobs: JobTables) -> Seen:
     left = lookup(jobs.epochs, state.episode, state.rows) - progress
     # Empty rows never arrive, so that theirs is 0.
     slots = jnp.maximum(state.slot - tables.arrival(info), 0)
-    return Seen(info, tasks, slots, left, share)
+    return RowFacts(info, tasks, slots, left, share)
 
 
 def observe(
@@ -131,7 +131,7 @@ def observe(
       params: with the job tables, and what counts as 1.
       kind: which observation.
     """
-    seen = see_rows(rules, state, params.jobs)
+    seen = facts_of_rows(rules, state, params.jobs)
     w, p = workers(seen.tasks), parameter_servers(seen.tasks)
     shown = Shown(tables.model_of(seen.info), seen.slots, seen.left, seen.share, w, p)
     if kind == "artefact":

@@ -1,1 +1,1 @@
-"""What is told of DL2: episodes, golden cases, clusters, the paper's claims."""
+"""DL2 shown: logs of episodes, golden cases, described clusters, the paper's claims."""

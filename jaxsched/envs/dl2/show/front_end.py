@@ -48,7 +48,7 @@ from jaxsched.types import Array, ArraySpec, TimeStep
 
 
 def cluster_arrays(env: DL2) -> ClusterArrays:
-    """How a cluster is told; jobs in order of arrival, ``present`` false behind the last."""
+    """Arrays of a cluster; jobs in order of arrival, ``present`` false behind the last."""
 
     def of_rows(meaning: str, unit: str, dtype: type = jnp.int32) -> ClusterInput:
         return ClusterInput(ArraySpec((env.window,), dtype), meaning, unit)
@@ -246,7 +246,7 @@ class DL2Reader(ClusterReader[DL2]):
         return state._replace(rows=rows_of(env.rules, state, jobs.empty_row))
 
     def nothing(self, env: DL2, params: Params) -> Decision:
-        """Nobody has a task."""
+        """No job has a task."""
         zeros = jnp.zeros((params.jobs.info.shape[-1], env.num_servers), jnp.int32)
         return Decision(zeros, zeros)
 

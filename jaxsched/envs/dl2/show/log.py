@@ -30,7 +30,6 @@ from jaxsched.envs.dl2.learn.presets import ARTEFACT
 from jaxsched.envs.dl2.rules import dynamics
 from jaxsched.envs.dl2.rules.dynamics import (
     ClusterState,
-    held_after,
     is_active,
     is_open,
     parameter_servers,
@@ -400,16 +399,15 @@ def config_of(case: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 class Slot(NamedTuple):
     """A slot under a policy, whose plan is the allocation alone where nothing lists it."""
 
-    slot: Array
+    moment: Moment
     reward: Array
     active: Array  # bool [N]
     plan: Plan | Allocation
 
 
 def _slot(env: DL2Slots, step: Step, params: Params) -> Slot:
-    del env, params
-    before = step.before.cluster
-    return Slot(before.slot, step.timestep.reward, is_active(before), step.action)
+    moment, active = _moment(env, step, params), is_active(step.before.cluster)
+    return Slot(moment, step.timestep.reward, active, step.action)
 
 
 def _of_slots(
@@ -423,7 +421,7 @@ def _of_slots(
             "alloc": _allocations(moments.active[at], Plan(*(x[at] for x in moments.plan))),
             "reward": float(moments.reward[at]),
         }
-        for at, slot in enumerate(moments.slot.tolist())
+        for at, slot in enumerate(moments.moment.slot.tolist())
     ]
     return {"slots": slots, "metrics": metrics, "jobs": _jobs(env, params, trajectory.records)}
 
@@ -447,34 +445,15 @@ def _allocations(active: Any, plan: Plan) -> list[dict[str, Any]]:
     ]
 
 
-class Standing(NamedTuple):
-    """Where an episode stands: its slot, and of the jobs ``[N]`` their epochs and tasks."""
-
-    slot: Array
-    progress: Array
-    tasks: Array
-
-
-def _standing(state: ClusterState, held: Array) -> Standing:
-    """Where a state stands.
-
-    Args:
-      state: after an action.
-      held: int32 ``[N]``, what the jobs held before it ended a slot; told once all is over.
-    """
-    return Standing(state.slot, state.progress, jnp.where(is_open(state), state.tasks, held))
-
-
 class Kept(NamedTuple):
     """What is kept of a step; ``row`` is what the trajectory lists."""
 
     row: OrderedDict[str, Array]
-    terminated: Array
-    after: Standing
+    moment: Moment
+    after: ClusterState
 
 
 def _row(env: DL2, step: Step, params: Params) -> Kept:
-    del params
     before, told, observation = step.before, step.timestep, step.observation
     if env.observation == "artefact":
         observation = observation.reshape(-1, env.window)  # a row for each field
@@ -489,19 +468,22 @@ def _row(env: DL2, step: Step, params: Params) -> Kept:
         slot_ended=told.metrics.slot_ended,
         done=told.done,
     )
-    held = held_after(before.tasks, told.metrics.increment)
-    return Kept(row, told.terminated, _standing(step.after, held))
+    return Kept(row, _moment(env, step, params), step.after)
 
 
 def _of_actions(
     env: DL2, params: Params, trajectory: Trajectory, metrics: dict[str, Any]
 ) -> dict[str, Any]:
     kept: Kept | None = trajectory.moments
-    after = None if kept is None else Standing(*(x[-1] for x in kept.after))
+    if kept is None:
+        state, _ = jax.jit(env.reset)(jax.random.key(0), params, jnp.int32(0))
+        held = state.tasks
+    else:
+        state, held = jax.tree.map(lambda leaf: leaf[-1], (kept.after, kept.moment.tasks))
     return {
         "trajectory": rows_of(None if kept is None else kept.row),
-        "finished": kept is not None and bool(kept.terminated[-1]),
-        "final": _final(env, params, after, trajectory.records),
+        "finished": bool(dynamics.is_finished(state)),
+        "final": _final(env, params, state, held, trajectory.records),
         "metrics": metrics,
         "jobs": _jobs(env, params, trajectory.records),
     }
@@ -572,25 +554,25 @@ def _open(values: np.ndarray) -> list[int | float | None]:
     return [None if np.isnan(x) else int(x) if whole else float(x) for x in values]
 
 
-def _final(env: DL2, params: Params, after: Standing | None, records: Records) -> dict[str, Any]:
-    """Where an episode stands after the last action.
+def _final(
+    env: DL2, params: Params, state: ClusterState, held: Array, records: Records
+) -> dict[str, Any]:
+    """Slot, progress and tasks after the last action.
 
     Args:
       env: the environment.
       params: its parameters.
-      after: where it stands; None: at the beginning.
+      state: after the last action.
+      held: int32 ``[N]``, tasks when the last slot ended, which are shown once all is over.
       records: of the episode.
     """
-    if after is None:
-        state, _ = jax.jit(env.reset)(jax.random.key(0), params, jnp.int32(0))
-        after = _standing(state, state.tasks)
     times = _job_slots(env, params, records)
-    count, slot = len(times["jct_fine"]), int(after.slot)
-    tasks = after.tasks[:count]
+    count, slot = len(times["jct_fine"]), int(state.slot)
+    tasks: Any = np.asarray(state.tasks if is_open(state) else held)[:count]
     return {
         "slot": int(np.max(records.finish_slot)) + 1 if slot < 0 else slot,
-        "progress": np.asarray(after.progress)[:count].tolist(),
-        "workers": np.asarray(workers(tasks)).tolist(),
-        "servers": np.asarray(parameter_servers(tasks)).tolist(),
+        "progress": np.asarray(state.progress)[:count].tolist(),
+        "workers": workers(tasks).tolist(),
+        "servers": parameter_servers(tasks).tolist(),
         **{key: _open(values) for key, values in times.items()},
     }

@@ -27,12 +27,12 @@ from jaxsched.envs.mlfs import rules as cl
 from jaxsched.envs.mlfs.jobs import MAX_TASKS, MODELS, SVM
 from jaxsched.envs.mlfs.rules import FULL, LATE, Rules, div, first_least
 from jaxsched.envs.mlfs.rules import offers as off
-from jaxsched.envs.mlfs.rules.offers import Offered, Standing
+from jaxsched.envs.mlfs.rules.offers import Offered, ServerStatus
 from jaxsched.envs.mlfs.rules.priority import Progress, progress_of, slots_left, spread
 from jaxsched.envs.mlfs.rules.state import (
     DONE,
     MIGRANT,
-    NOBODY,
+    NONE,
     RUNNING,
     WAITING,
     State,
@@ -57,9 +57,9 @@ Host = Callable[[Rules, Params, State, Offered], Array]
 def mlf_host(rules: Rules, params: Params, state: State, offer: Offered) -> Array:
     """The server nearest to the ideal one (section 3.3)."""
     del params, state
-    usable = ~offer.standing.overloaded
+    usable = ~offer.status.overloaded
     distance = jnp.zeros(rules.cluster.num_servers, jnp.int32)
-    for used in offer.standing.used:
+    for used in offer.status.used:
         distance += (used - jnp.min(jnp.where(usable, used, LATE))) ** 2
     share = offer.talk.local_share
     less = share - jnp.max(jnp.where(usable, share, 0))
@@ -97,12 +97,12 @@ def gandiva_host(rules: Rules, params: Params, state: State, offer: Offered) -> 
 
 def _load(offer: Offered) -> Array:
     """Mean load of the servers' GPUs, rounded down."""
-    return offer.standing.used[0]
+    return offer.status.used[0]
 
 
 def _by_server(rules: Rules, state: State, chosen: Array) -> Array:
     """How many of the chosen running tasks each server has."""
-    runs = chosen & (state.running.task != NOBODY)
+    runs = chosen & (state.running.task != NONE)
     server = jnp.where(runs, state.running.server, rules.cluster.num_servers)
     return jnp.zeros(rules.cluster.num_servers, jnp.int32).at[server].add(1, mode="drop")
 
@@ -140,12 +140,12 @@ def place_by_rule(rules: Rules, params: Params, state: State) -> State:
     Args:
       rules: static options.
       params: of the episode.
-      state: offers open, nobody chosen.
+      state: offers open, no task chosen.
     """
     host = HOSTS[rules.order]
 
-    def choice(state: State, standing: Standing | None = None) -> Choice:
-        offer = off.offered(rules, params, state, standing)
+    def choice(state: State, status: ServerStatus | None = None) -> Choice:
+        offer = off.offered(rules, params, state, status)
         server = host(rules, params, state, offer)
         return Choice(offer, server, offer.valid[server])
 
@@ -153,13 +153,13 @@ def place_by_rule(rules: Rules, params: Params, state: State) -> State:
         # What the next choice reads comes after what this one writes: nothing has to be copied.
         state, (offer, server, placed) = at
         state = off.settled(rules, params, state, offer, server, placed)
-        standing = off.standing_after(rules, offer.standing, state.loads, server)
-        return state, choice(state, standing)
+        status = off.status_after(rules, offer.status, state.loads, server)
+        return state, choice(state, status)
 
     state = off.with_next_offer(rules, params, state)
     # Nothing happens to a copy without an offer.
     return jax.lax.while_loop(
-        lambda at: any_across_batch(at[0].offers.place != NOBODY), step, (state, choice(state))
+        lambda at: any_across_batch(at[0].offers.place != NONE), step, (state, choice(state))
     )[0]
 
 
@@ -296,7 +296,7 @@ def place_by_weights(weights: Array, rules: Rules, params: Params, state: State)
       weights: float32 ``[W]``.
       rules: static options.
       params: of the episode.
-      state: offers open, nobody chosen, priorities by ``order_by_weights``.
+      state: offers open, no task chosen, priorities by ``order_by_weights``.
     """
     jobs = jobs_at(params, state.episode, state.active.job)
     worth = jax.lax.bitcast_convert_type(state.tasks.priority, jnp.float32)
@@ -304,7 +304,7 @@ def place_by_weights(weights: Array, rules: Rules, params: Params, state: State)
     state, step = opened(rules, params, state, jobs, pairing)
     # Nothing happens to a copy without an offer.
     return jax.lax.while_loop(
-        lambda state: any_across_batch(state.offers.place != NOBODY), step, state
+        lambda state: any_across_batch(state.offers.place != NONE), step, state
     )
 
 
@@ -343,9 +343,8 @@ def all_scores(rules: Rules, jobs: Job, state: State, pairing: Pairing) -> Array
     """Scores of the pairs at the beginning of a slot, float32 ``[S, A, K]``; -1: no room."""
     place = jnp.arange(MAX_TASKS, dtype=jnp.int32)
     tasks, active = state.tasks, state.active
-    classes = off.class_of(
-        rules, as_columns(jobs), active.job[:, None], tasks.state, state.slot, place
-    )
+    job, measured = active.job[:, None], tasks.measured
+    classes = off.class_of(rules, as_columns(jobs), job, tasks.state, state.slot, place, measured)
     servers = cl.all_servers(rules.cluster, state.loads)
     room = off.servers_with_room(rules, active, off.room_of(rules, servers))
     room = jnp.moveaxis(room, -1, 1)  # [C, S, A]
@@ -421,6 +420,6 @@ def all_communication(rules: Rules, jobs: Job, state: State) -> tuple[Array, Arr
     root, sink = layer == 0, layer == layers - 1
     ends_mb = columns.server_mb * (root.astype(jnp.int32) + sink)
     there_too = parents_that(jobs, state.tasks.server == servers[..., None])
-    at_home = (state.active.home == NOBODY) | (state.active.home == servers)
+    at_home = (state.active.home == NONE) | (state.active.home == servers)
     total = columns.worker_mb * jnp.where(root, 0, columns.width) + ends_mb
     return total, columns.worker_mb * there_too + jnp.where(at_home[..., None], ends_mb, 0)

@@ -20,7 +20,7 @@ from jaxsched.envs.mlfs.rules.state import (
     ABSENT,
     DONE,
     MIGRANT,
-    NOBODY,
+    NONE,
     NOT_READY,
     OFFERED,
     WAITING,
@@ -84,14 +84,14 @@ def run_slot(rules: Rules, jobs: Job, state: State) -> tuple[State, Ended]:
     strained = cl.overloaded(rules.cluster, servers)
     busy = (waiting > 0) | cl.is_busy(rules.cluster, used)
     running = state.running
-    runs = running.task != NOBODY
+    runs = running.task != NONE
     rate = speed(rules, loads, used)[running.server, running.gpu]
     left = running.left - jnp.where(runs, rate, 0)
     finished = runs & (left <= 0)
 
     counts = running_tasks(running, rules.window)
     active = state.active
-    started = (active.start == NOBODY) & (counts > 0)
+    started = (active.start == NONE) & (counts > 0)
     active = active._replace(
         start=jnp.where(started, state.slot, active.start),
         run_slots=active.run_slots + (counts > 0),
@@ -112,7 +112,7 @@ def run_slot(rules: Rules, jobs: Job, state: State) -> tuple[State, Ended]:
     phase = jnp.where(woken, jnp.int8(WAITING), phase)
     since = jnp.where(woken, slot, since)
 
-    complete = (active.job != NOBODY) & jnp.all(done | (phase == ABSENT), axis=-1)
+    complete = (active.job != NONE) & jnp.all(done | (phase == ABSENT), axis=-1)
     iterations = active.iterations + complete
     in_time = complete & (slot <= jobs.deadline_min)
     limit = stop_limit(rules, jobs, iterations, slot, busy)
@@ -145,9 +145,9 @@ def run_slot(rules: Rules, jobs: Job, state: State) -> tuple[State, Ended]:
     state = state._replace(
         slot=slot,
         finished=state.finished + jnp.sum(over, dtype=jnp.int32),
-        active=active._replace(job=jnp.where(over, NOBODY, active.job)),
+        active=active._replace(job=jnp.where(over, NONE, active.job)),
         tasks=Tasks(phase, state.tasks.server, task_left, since, state.tasks.priority),
-        running=running._replace(left=left, task=jnp.where(finished, NOBODY, running.task)),
+        running=running._replace(left=left, task=jnp.where(finished, NONE, running.task)),
         waiting=jnp.sum(phase == WAITING, dtype=jnp.int32),
         migrants=jnp.int32(0),
         sent=jnp.int32(0),
@@ -233,13 +233,13 @@ def open_slot(
       rules: static options.
       params: of the episode.
       state: jobs admitted.
-      place: what becomes of the state whose offers are open, nobody chosen.
+      place: ``place(rules, params, state)``, the state that follows one whose offers are open.
       order: ``order(jobs, state, priority)``, what tasks are ordered by in place of MLF-H's
         priorities, int32 ``[A, K]``.
       idle: nothing runs, as is known before; then less has to be done, and compiled.
     """
     jobs = jobs_at(params, state.episode, state.active.job)
-    rows = migration.rows_of(jobs, state.active, state.running, state.slot)
+    rows = migration.rows_of(jobs, state.active, state.tasks, state.running, state.slot)
     measured = state.loads if idle else migration.total(rules, state.running, rows, rows.demand)
     if rules.measures:
         priority = mlf_priority(
@@ -276,14 +276,14 @@ def open_slot(
 def admit(rules: Rules, params: Params, state: State) -> State:
     """Step 1: submitted jobs enter the window in the order of the table, while it has room."""
     following = submit_slot(params, state.episode, state.admitted)
-    idle = jnp.all(state.active.job == NOBODY) & (following < NEVER)
+    idle = jnp.all(state.active.job == NONE) & (following < NEVER)
     slot = jnp.where(idle, jnp.maximum(state.slot, following), state.slot)
     submitted = submitted_by(params, state.episode, slot, state.submitted)
-    free = state.active.job == NOBODY
+    free = state.active.job == NONE
     rank = jnp.cumsum(free.astype(jnp.int32)) - 1
     job = state.admitted + rank
     enters = free & (job < submitted)
-    jobs = jobs_at(params, state.episode, jnp.where(enters, job, NOBODY))
+    jobs = jobs_at(params, state.episode, jnp.where(enters, job, NONE))
     limit = stop_limit(rules, jobs, jnp.int32(0), slot, jnp.bool_(False))
     limit = jnp.where(rules.use_mlfc, limit, jobs.iterations)
     old = state.active
@@ -296,8 +296,8 @@ def admit(rules: Rules, params: Params, state: State) -> State:
         iterations=new(0, old.iterations),
         by_deadline=new(0, old.by_deadline),
         limit=new(limit, old.limit),
-        home=new(NOBODY, old.home),
-        start=new(NOBODY, old.start),
+        home=new(NONE, old.home),
+        start=new(NONE, old.start),
         run_slots=new(0, old.run_slots),
         attained=new(0, old.attained),
         gpu=new(jobs.gpu_demand, old.gpu),
@@ -310,7 +310,7 @@ def admit(rules: Rules, params: Params, state: State) -> State:
     fresh = jnp.where(is_root, waiting, jnp.where(there, not_ready, absent))
     tasks = Tasks(
         state=jnp.where(starts, fresh, state.tasks.state),
-        server=jnp.where(starts, jnp.int16(NOBODY), state.tasks.server),
+        server=jnp.where(starts, jnp.int16(NONE), state.tasks.server),
         left=jnp.where(starts, 0, state.tasks.left),
         since=jnp.where(starts, slot, state.tasks.since),
         priority=state.tasks.priority,

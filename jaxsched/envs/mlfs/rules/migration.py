@@ -15,16 +15,16 @@ from jaxsched.envs.mlfs.rules import FULL, LATE, Demand, Loads, Rules, div, firs
 from jaxsched.envs.mlfs.rules.offers import communication, demand_of, link_load
 from jaxsched.envs.mlfs.rules.state import (
     MIGRANT,
-    NOBODY,
     NOMINAL,
+    NONE,
     Active,
     Running,
     State,
     Tasks,
+    measured_pm,
     number_of,
     part_of,
     split,
-    wave,
 )
 from jaxsched.envs.mlfs.rules.tables import Job, scalars_at
 from jaxsched.ops import target
@@ -49,13 +49,13 @@ class Rows(NamedTuple):
     key: Array
 
 
-def rows_of(jobs: Job, active: Active, running: Running, slot: Array) -> Rows:
+def rows_of(jobs: Job, active: Active, tasks: Tasks, running: Running, slot: Array) -> Rows:
     """Demands of the running tasks in a slot, zero in free rows."""
-    busy = running.task != NOBODY
+    busy = running.task != NONE
     place, task = split(running.task)
     job = scalars_at(jobs, place)
     index = active.job[place]
-    pm = wave(slot, index, number_of(job, task))
+    pm = measured_pm(tasks.measured_at(place, task), slot, index, number_of(job, task))
 
     def kept(demand: Demand) -> Demand:
         return Demand(*(jnp.where(busy, x, 0) for x in demand))
@@ -132,8 +132,8 @@ def leave_overload(rules: Rules, state: State, rows: Rows, loads: Loads) -> tupl
         )
         less = Demand(*(-x[row] for x in rows.demand))
         loads = cl.with_task(loads, server, running.gpu[row], less, -running.bandwidth[row])
-        running = running._replace(task=running.task.at[row].set(NOBODY))
-        left = jnp.any((running.task != NOBODY) & (running.server == server))
+        running = running._replace(task=running.task.at[row].set(NONE))
+        left = jnp.any((running.task != NONE) & (running.server == server))
         still = left & cl.overloaded(cluster, cl.one_server(cluster, loads, server))[0]
         return Leaving(running, tasks, loads, strained.at[server].set(still), count + 1)
 
@@ -149,7 +149,7 @@ def _migrant(
     cluster = rules.cluster
     view = cl.one_server(cluster, loads, server)
     hot = view.loads.gpu[0] > cluster.overload
-    here = (running.task != NOBODY) & (running.server == server)
+    here = (running.task != NONE) & (running.server == server)
     on_hot = here & hot[running.gpu]
     pool = jnp.where(jnp.any(hot), _first_share(rules, on_hot, priority, rows.key), here)
     parts = jnp.stack(
@@ -231,7 +231,7 @@ def gandiva_moves(
     def move(at: Moving) -> Moving:
         running, active, tasks = at.state.running, at.state.active, at.state.tasks
         server, gpu = at.gpu // cluster.max_gpus, at.gpu % cluster.max_gpus
-        here = (running.task != NOBODY) & (running.server == server) & (running.gpu == gpu)
+        here = (running.task != NONE) & (running.server == server) & (running.gpu == gpu)
         row = first_least(here, rows.demand.gpu, rows.key)
         flat = jnp.where(there, at.loads.gpu, cl.NO_GPU).reshape(-1)
         target = first_least(flat < cl.NO_GPU, flat)

@@ -12,7 +12,7 @@ from jaxsched.envs.mlfs.jobs import MAX_TASKS, MAX_WIDTH, MODELS
 from jaxsched.envs.mlfs.rules import FULL, Cluster, Rules, div
 from jaxsched.envs.mlfs.rules.offers import Offered
 from jaxsched.envs.mlfs.rules.priority import MOST_PRIORITY, progress_of, slots_left
-from jaxsched.envs.mlfs.rules.state import NOBODY, State, part_of
+from jaxsched.envs.mlfs.rules.state import NONE, State, part_of
 from jaxsched.envs.mlfs.rules.tables import MOST_WAVE, SCALARS, Params, index_of, unpack
 from jaxsched.jobs.models import identifier
 from jaxsched.ops.bounds import known_largest
@@ -178,8 +178,8 @@ def largest_entry(rules: Rules, params: Params, max_slots: int) -> float:
 def cluster_entries(rules: Rules, state: State) -> Array:
     """Float32 ``[8]``, what is seen of the cluster as a whole."""
     used = cl.utilisation(rules.cluster, cl.all_servers(rules.cluster, state.loads))
-    running = jnp.sum(state.running.task != NOBODY, dtype=jnp.int32) + state.migrants
-    count = jnp.sum(state.active.job != NOBODY, dtype=jnp.int32)
+    running = jnp.sum(state.running.task != NONE, dtype=jnp.int32) + state.migrants
+    count = jnp.sum(state.active.job != NONE, dtype=jnp.int32)
     return _scaled(
         [
             (state.slot, DAY_MIN),
@@ -197,14 +197,14 @@ def cluster_entries(rules: Rules, state: State) -> Array:
 def observe(rules: Rules, state: State, offer: Offered) -> Array:
     """Float32 ``[8 + 26 + 10 S]``."""
     servers = cl.all_servers(rules.cluster, state.loads)
-    standing, there = offer.standing, offer.there
+    status, there = offer.status, offer.there
     of_server = [
-        *(used / FULL for used in standing.used),
+        *(used / FULL for used in status.used),
         cl.least_gpu(servers) / FULL,
         jnp.max(servers.loads.gpu, axis=-1) / FULL,
         jnp.where(there, offer.talk.local_share / FULL, 0.0),
         there & offer.moves,
-        ~standing.overloaded,
+        ~status.overloaded,
         offer.valid,
     ]
     task = jnp.where(there, task_features(rules, state, offer), 0.0)

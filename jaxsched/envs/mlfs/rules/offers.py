@@ -30,8 +30,8 @@ from jaxsched.envs.mlfs.rules import (
 )
 from jaxsched.envs.mlfs.rules.state import (
     MIGRANT,
-    NOBODY,
     NOMINAL,
+    NONE,
     OFFERED,
     RUNNING,
     WAITING,
@@ -41,18 +41,19 @@ from jaxsched.envs.mlfs.rules.state import (
     State,
     Tasks,
     layer_of,
+    measured_pm,
     num_layers,
     number_of,
     part_of,
     split,
-    wave,
 )
 from jaxsched.envs.mlfs.rules.tables import Job, Params, as_columns, jobs_at
 from jaxsched.ops.batching import apply_if
 from jaxsched.ops.reductions import over_rows
 from jaxsched.types import Array
 
-NONE = -(2**31)
+LOWEST = -(2**31)
+"""In place of a priority where no task is on offer."""
 
 
 def open_offers(
@@ -70,19 +71,38 @@ def open_offers(
     """
     place = jnp.arange(MAX_TASKS, dtype=jnp.int32)
     columns = as_columns(jobs)
-    classes = class_of(rules, columns, active.job[:, None], tasks.state, slot, place)
+    job, measured = active.job[:, None], tasks.measured
+    classes = class_of(rules, columns, job, tasks.state, slot, place, measured)
     best = best_of(rules, tasks.state, tasks.priority, classes)
     room = room_of(rules, cl.all_servers(rules.cluster, loads))
     count = jnp.sum(servers_with_room(rules, active, room), axis=-1, dtype=jnp.int32)
-    return Offers(jnp.int32(NOBODY), jnp.int32(0), best, count, jnp.int32(0))
+    return Offers(jnp.int32(NONE), jnp.int32(0), best, count, jnp.int32(0))
 
 
-def class_of(rules: Rules, jobs: Job, job: Array, state: Array, slot: Array, place: Array) -> Array:
-    """Class of the estimated demand of tasks; waiting ones are estimated at the nominal demand."""
+def class_of(
+    rules: Rules,
+    jobs: Job,
+    job: Array,
+    state: Array,
+    slot: Array,
+    place: Array,
+    measured: Array | None,
+) -> Array:
+    """Class of the estimated demand of tasks; waiting ones are estimated at the nominal demand.
+
+    Args:
+      rules: static options.
+      jobs: rows of the jobs.
+      job: their places in the episode.
+      state: of their tasks.
+      slot: t.
+      place: of the tasks.
+      measured: ``Tasks.measured`` of the tasks.
+    """
     nominal = rules.classes.index(NOMINAL)
     if len(rules.classes) == 1:
         return jnp.full(jnp.broadcast_shapes(state.shape, place.shape), nominal, jnp.int32)
-    given = state == MIGRANT, slot, job, number_of(jobs, place)
+    given = state == MIGRANT, measured, slot, job, number_of(jobs, place)
     if state.ndim == 1:
         return _with_migrants(rules, jnp.int32(nominal), given)
     # Only the few migrants differ; apart from what follows, which reads class by class.
@@ -90,10 +110,10 @@ def class_of(rules: Rules, jobs: Job, job: Array, state: Array, slot: Array, pla
     return apply_if(jnp.any(given[0]), lambda *x: _with_migrants(rules, *x), classes, given)
 
 
-def _with_migrants(rules: Rules, classes: Array, given: tuple[Array, Array, Array, Array]) -> Array:
-    """Classes, of migrants by what is measured; ``given``: migrants, slot, jobs, task numbers."""
-    migrates, slot, job, number = given
-    found = div(wave(slot, job, number) - rules.classes[0], 100)
+def _with_migrants(rules: Rules, classes: Array, given: tuple[Any, ...]) -> Array:
+    """Classes, of migrants by their measured demand; ``given``: which they are, see below."""
+    migrates, *of = given
+    found = div(measured_pm(*of) - rules.classes[0], 100)
     return jnp.where(migrates, found, classes)
 
 
@@ -101,7 +121,7 @@ def best_of(rules: Rules, state: Array, priority: Array, classes: Array) -> Arra
     """Highest priority of the tasks on offer by class, int32 ``[C, ...]`` of ``[..., K]``."""
     on_offer = (state == WAITING) | (state == MIGRANT)
     best = [
-        jnp.max(jnp.where(on_offer & (classes == index), priority, NONE), axis=-1)
+        jnp.max(jnp.where(on_offer & (classes == index), priority, LOWEST), axis=-1)
         for index in range(len(rules.classes))
     ]
     return jnp.stack(best)
@@ -120,8 +140,8 @@ def room_of(rules: Rules, servers: Servers) -> Room:
     return room(rules.cluster, servers)
 
 
-class Standing(NamedTuple):
-    """What the choice of a server asks about all of them.
+class ServerStatus(NamedTuple):
+    """Use, overload and room of all servers, which the choice of a server depends on.
 
     Attributes:
       used: pm of GPU, CPU, memory and bandwidth, int32 ``[S]`` each.
@@ -138,16 +158,16 @@ class Standing(NamedTuple):
         return Room(*(jax.lax.dynamic_index_in_dim(x, server) for x in self.room))
 
 
-def standing_of(rules: Rules, servers: Servers) -> Standing:
-    """How servers stand."""
+def status_of(rules: Rules, servers: Servers) -> ServerStatus:
+    """Use, overload and room of servers."""
     cluster = rules.cluster
     used, strained = cl.used_by_resource(cluster, servers), cl.overloaded(cluster, servers)
-    return Standing(used, strained, room_of(rules, servers))
+    return ServerStatus(used, strained, room_of(rules, servers))
 
 
-def standing_after(rules: Rules, before: Standing, loads: Loads, server: Array) -> Standing:
-    """How servers stand after the loads of one of them changed: nothing else is computed anew."""
-    one = standing_of(rules, cl.one_server(rules.cluster, loads, server))
+def status_after(rules: Rules, before: ServerStatus, loads: Loads, server: Array) -> ServerStatus:
+    """``before`` after the loads of one server changed: nothing else is computed anew."""
+    one = status_of(rules, cl.one_server(rules.cluster, loads, server))
     return jax.tree.map(lambda every, now: every.at[server].set(now[0]), before, one)
 
 
@@ -186,7 +206,7 @@ def next_offer(
       offers: to be continued.
       slot: t.
     """
-    by_class = jnp.where(offers.servers > 0, offers.highest, NONE)
+    by_class = jnp.where(offers.servers > 0, offers.highest, LOWEST)
     by_job = over_rows(jnp.maximum, by_class)
     highest = jnp.max(by_job)
     candidates = (by_job == highest) & (active.job >= 0)
@@ -196,7 +216,7 @@ def next_offer(
     job = jobs(place)
     state, priority = tasks.state[place], tasks.priority[place]
     index = jnp.arange(MAX_TASKS, dtype=jnp.int32)
-    classes = class_of(rules, job, first, state, slot, index)
+    classes = class_of(rules, job, first, state, slot, index, tasks.measured_at(place))
     room = jnp.any(
         (classes[:, None] == np.arange(len(rules.classes), dtype=np.int32))
         & (offers.servers[:, place] > 0),
@@ -205,8 +225,8 @@ def next_offer(
     on_offer = ((state == WAITING) | (state == MIGRANT)) & room & (priority == highest)
     turn = index + (MAX_TASKS * layer_of(job, index) if rules.order == "graphene" else 0)
     task = split(jnp.min(jnp.where(on_offer, turn, LATE)))[1]
-    there = (highest > NONE) & (offers.made < rules.max_offers)
-    return offers._replace(place=jnp.where(there, place, NOBODY), task=jnp.where(there, task, 0))
+    there = (highest > LOWEST) & (offers.made < rules.max_offers)
+    return offers._replace(place=jnp.where(there, place, NONE), task=jnp.where(there, task, 0))
 
 
 class Communication(NamedTuple):
@@ -231,7 +251,7 @@ class Communication(NamedTuple):
 
 
 class Offered(NamedTuple):
-    """The task on offer; of nobody, junk with an empty ``valid``, where there is none.
+    """The task on offer; where there is none, fields without meaning and an empty ``valid``.
 
     Attributes:
       there: bool, there is an offer.
@@ -245,7 +265,7 @@ class Offered(NamedTuple):
       talk: its communication.
       last: int32, server it ran on last, -1 before.
       left: int32, mmin of a started instance, 0 of others.
-      standing: how the servers stand.
+      status: use, overload and room of the servers.
       valid: bool ``[S]``, servers that can take it.
     """
 
@@ -260,7 +280,7 @@ class Offered(NamedTuple):
     talk: Communication
     last: Array
     left: Array
-    standing: Standing
+    status: ServerStatus
     valid: Array
 
     @property
@@ -286,22 +306,23 @@ def demand_of(job: Job, pm: Array) -> Demand:
 
 
 def offered(
-    rules: Rules, params: Params, state: State, standing: Standing | None = None
+    rules: Rules, params: Params, state: State, status: ServerStatus | None = None
 ) -> Offered:
-    """The task that a state offers; ``standing`` of its servers where it is known already."""
-    if standing is None:
-        standing = standing_of(rules, cl.all_servers(rules.cluster, state.loads))
+    """The task that a state offers; ``status`` is that of its servers where it is known already."""
+    if status is None:
+        status = status_of(rules, cl.all_servers(rules.cluster, state.loads))
     offers, active = state.offers, state.active
-    there = offers.place != NOBODY
+    there = offers.place != NONE
     place, task = jnp.maximum(offers.place, 0), offers.task
     index = active.job[place]
-    job = jobs_at(params, state.episode, jnp.where(there, index, NOBODY))
+    job = jobs_at(params, state.episode, jnp.where(there, index, NONE))
     phase = state.tasks.state[place, task]
     migrant = phase == MIGRANT
     number = number_of(job, task)
-    pm = jnp.where(migrant, wave(state.slot, index, number), NOMINAL)
+    measured = measured_pm(state.tasks.measured_at(place, task), state.slot, index, number)
+    pm = jnp.where(migrant, measured, NOMINAL)
     talk = communication(rules, state, job, place, task)
-    valid = fits(standing.room, Demand(job.gpu_demand, job.cpus, job.mem), pm)
+    valid = fits(status.room, Demand(job.gpu_demand, job.cpus, job.mem), pm)
     return Offered(
         there=there,
         place=place,
@@ -314,7 +335,7 @@ def offered(
         talk=talk,
         last=state.tasks.server[place, task].astype(jnp.int32),
         left=state.tasks.left[place, task],
-        standing=standing,
+        status=status,
         valid=valid & there,
     )
 
@@ -328,11 +349,11 @@ def communication(rules: Rules, state: State, job: Job, place: Array, task: Arra
     column = np.arange(MAX_WIDTH, dtype=np.int32)
     parents = task - part_of(task) + (layer - 1) * job.width + column
     real = (column < job.width) & ~root
-    ran_on = jnp.where(real, state.tasks.server[place][split(parents)[1]], NOBODY)
+    ran_on = jnp.where(real, state.tasks.server[place][split(parents)[1]], NONE)
     servers = np.arange(rules.cluster.num_servers, dtype=np.int32)
     there_too = jnp.sum(ran_on == servers[:, None], axis=-1, dtype=jnp.int32)
     home = state.active.home[place]
-    at_home = (home == NOBODY) | (home == servers)
+    at_home = (home == NONE) | (home == servers)
     return Communication(
         layer,
         layers,
@@ -402,6 +423,7 @@ def settled(
         tasks.state[place],
         state.slot,
         jnp.arange(MAX_TASKS, dtype=jnp.int32),
+        tasks.measured_at(place),
     )
     best = best_of(rules, tasks.state[place], priority[place], classes)
     answered = offer.there if again is None else offer.there & placed
@@ -440,7 +462,7 @@ def _placed(rules: Rules, state: State, offer: Offered, server: Array, placed: A
     nowhere = jnp.where(placed, server, cluster.num_servers)
     running = state.running
     rows = np.arange(running.task.shape[0], dtype=np.int32)
-    row = jnp.min(jnp.where(running.task == NOBODY, rows, cl.NO_GPU))
+    row = jnp.min(jnp.where(running.task == NONE, rows, cl.NO_GPU))
     row = jnp.where(placed, row, cl.NO_GPU)
     taken = Running(
         task=offer.place * MAX_TASKS + offer.task,
@@ -453,12 +475,14 @@ def _placed(rules: Rules, state: State, offer: Offered, server: Array, placed: A
     running = jax.tree.map(lambda old, new: old.at[row].set(new, mode="drop"), running, taken)
 
     grown = cl.with_task(loads, nowhere, gpu, offer.estimate, bandwidth)
-    before = offer.standing.room_of(server)
+    before = offer.status.room_of(server)
     after = room_of(rules, cl.one_server(cluster, grown, server))
     could, can = (servers_with_room(rules, active, x)[..., 0] for x in (before, after))
-    measured = demand_of(offer.job, wave(state.slot, offer.which, offer.number))
+    given = tasks.measured_at(offer.place, offer.task)
+    pm = measured_pm(given, state.slot, offer.which, offer.number)
+    measured = demand_of(offer.job, pm)
     used_gpu, used_cpu = state.measured
-    home = jnp.where(active.home[offer.place] == NOBODY, server, active.home[offer.place])
+    home = jnp.where(active.home[offer.place] == NONE, server, active.home[offer.place])
     place = jnp.where(placed, offer.place, rules.window)
     return state._replace(
         active=active._replace(home=active.home.at[place].set(home, mode="drop")),

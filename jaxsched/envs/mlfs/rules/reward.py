@@ -26,21 +26,44 @@ class RewardWeights(NamedTuple):
     target: Any
     accuracy: Any
 
-    def worth(self, promptness: Any, in_time: Any, reached: Any, accuracy: Any) -> Any:
+    def worth(self, minutes: Any, in_time: Any, reached: Any, accuracy: Any) -> Any:
         """What finished jobs are worth, of arrays of JAX or NumPy.
 
         Args:
-          promptness: an hour over the completion time, at most 1.
+          minutes: from submission to finish, floating point; below an hour they count alike.
           in_time: whether the deadline was met.
           reached: whether the accuracy was, by the deadline.
           accuracy: at the deadline.
         """
         return (
-            self.completion * promptness
+            self.completion * (HOUR_MIN / minutes.clip(HOUR_MIN))
             + self.deadline * in_time
             + self.target * reached
             + self.accuracy * accuracy
         )
+
+
+def met(jobs: Job, finish: Any, by_deadline: Any) -> tuple[Any, Any]:
+    """Whether jobs met their deadline, and their accuracy target by then; of JAX or NumPy.
+
+    Args:
+      jobs: the jobs.
+      finish: slot in which they finished.
+      by_deadline: iterations that they had completed at their deadline.
+    """
+    return finish <= jobs.deadline_min, by_deadline >= jobs.req_iter
+
+
+def accuracy(jobs: Job, acc_max: Any, iterations: Any) -> Any:
+    """Accuracy after so many iterations (section 2); of JAX or NumPy.
+
+    Args:
+      jobs: the jobs.
+      acc_max: accuracy after infinitely many.
+      iterations: completed, floating point.
+    """
+    x = jobs.curve_a * iterations / 1000.0
+    return acc_max * x / (1.0 + x)
 
 
 def slot_reward(params: Params, episode: Array, jobs: Job, ended: Ended, slot: Array) -> Array:
@@ -55,23 +78,16 @@ def slot_reward(params: Params, episode: Array, jobs: Job, ended: Ended, slot: A
     """
     weights = RewardWeights(*params.reward_weights)
     count = params.num_jobs.at[episode].get(mode="promise_in_bounds")
-    completion = jnp.maximum(slot - jobs.submit_min, 1).astype(jnp.float32)
     by_deadline = ended.active.by_deadline
+    acc_max = accuracy_at(params, episode, ended.active.job)
     worth = weights.worth(
-        jnp.minimum(1.0, HOUR_MIN / completion),
-        slot <= jobs.deadline_min,
-        by_deadline >= jobs.req_iter,
-        accuracy(params, episode, jobs, ended.active.job, by_deadline),
+        (slot - jobs.submit_min).astype(jnp.float32),
+        *met(jobs, slot, by_deadline),
+        accuracy(jobs, acc_max, by_deadline.astype(jnp.float32)),
     )
     total = jnp.sum(jnp.where(ended.over, worth, 0.0)) / count
     bound = params.traffic_mb.at[episode].get(mode="promise_in_bounds")
     return total - weights.traffic * ended.sent / bound
-
-
-def accuracy(params: Params, episode: Array, jobs: Job, index: Array, iterations: Array) -> Array:
-    """Accuracy after so many iterations (section 2), float32 ``[A]``."""
-    x = jobs.curve_a * iterations.astype(jnp.float32) / 1000.0
-    return accuracy_at(params, episode, index) * x / (1.0 + x)
 
 
 def backlog_reward(params: Params, episode: Array, submitted: Array, finished: Array) -> Array:

@@ -18,7 +18,8 @@ from jaxsched.envs.mlfs.rules import Cluster, Loads, div, no_loads
 from jaxsched.envs.mlfs.rules.tables import Job, as_columns
 from jaxsched.types import Array
 
-NOBODY = -1
+NONE = -1
+"""In place of a job, a task or a server where there is none."""
 ABSENT, NOT_READY, WAITING, RUNNING, DONE, MIGRANT = range(6)
 """States of a task; a migrant runs, but is to be placed anew or evicted in this slot."""
 OFFERED = 8  # added to the state of a task that was offered in this slot
@@ -66,6 +67,8 @@ class Tasks(NamedTuple):
       left: int32, mmin of a started instance that does not run; 0 of one that has not started.
       since: int32, slot since which the instance waits.
       priority: int32, of this slot; only the order matters.
+      measured: int32, pm of the nominal demand that each task needs in this slot, of a cluster that
+        was measured; None: they follow ``wave``.
     """
 
     state: Array
@@ -73,6 +76,11 @@ class Tasks(NamedTuple):
     left: Array
     since: Array
     priority: Array
+    measured: Array | None = None
+
+    def measured_at(self, *where: Array) -> Array | None:
+        """``measured`` of the jobs, and tasks, at these places."""
+        return None if self.measured is None else self.measured[where]
 
 
 class Running(NamedTuple):
@@ -99,7 +107,7 @@ class Offers(NamedTuple):
     """Who is next to be placed in this slot.
 
     Attributes:
-      place: int32, of the job in the window; ``NOBODY``: no offer is left.
+      place: int32, of the job in the window; ``NONE``: no offer is left.
       task: int32, place of the task.
       highest: int32 ``[C, A]``, priority of the job's first task still to be offered.
       servers: int32 ``[C, A]``, how many could take such a task.
@@ -170,10 +178,10 @@ class State(NamedTuple):
 def empty_state(
     cluster: Cluster, window: int, classes: int, max_running: int, episode: Array
 ) -> State:
-    """An idle cluster in slot 0, nobody admitted."""
+    """An idle cluster in slot 0, no job admitted."""
     zero = jnp.int32(0)
     jobs = jnp.zeros(window, jnp.int32)
-    nobody = jnp.full(window, NOBODY, jnp.int32)
+    none = jnp.full(window, NONE, jnp.int32)
     tasks = jnp.zeros((window, MAX_TASKS), jnp.int32)
     rows = jnp.zeros(max_running, jnp.int32)
     by_class = jnp.zeros((classes, window), jnp.int32)
@@ -183,12 +191,12 @@ def empty_state(
         admitted=zero,
         submitted=zero,
         finished=zero,
-        active=Active(nobody, jobs, jobs, jobs, nobody, nobody, jobs, jobs, jobs, jobs, jobs),
+        active=Active(none, jobs, jobs, jobs, none, none, jobs, jobs, jobs, jobs, jobs),
         tasks=Tasks(tasks.astype(jnp.int8), (tasks - 1).astype(jnp.int16), tasks, tasks, tasks),
         running=Running(rows - 1, *[rows] * 5),
         loads=loads,
         measured=(loads.gpu, loads.cpu),
-        offers=Offers(jnp.int32(NOBODY), zero, by_class, by_class, zero),
+        offers=Offers(jnp.int32(NONE), zero, by_class, by_class, zero),
         waiting=zero,
         migrants=zero,
         sent=zero,
@@ -238,7 +246,7 @@ def layer_of(jobs: Job, place: Array) -> Array:
 
 def running_tasks(running: Running, window: int) -> Array:
     """Running tasks of each job of the window, int32 ``[A]``."""
-    place = jnp.where(running.task == NOBODY, window, split(running.task)[0])
+    place = jnp.where(running.task == NONE, window, split(running.task)[0])
     return jnp.zeros(window, jnp.int32).at[place].add(1, mode="drop")
 
 
@@ -246,6 +254,11 @@ def num_layers(jobs: Job) -> Array:
     """Layers of the jobs' graphs."""
     layers = div(jobs.partitions, jnp.maximum(jobs.width, 1))
     return jnp.where(jobs.model == SVM, 1, layers)
+
+
+def measured_pm(measured: Array | None, slot: Array, job: Array, number: Array) -> Array:
+    """Measured demand of tasks over the nominal one, pm: as given, or by ``wave`` if None."""
+    return wave(slot, job, number) if measured is None else measured
 
 
 def wave(slot: Array, job: Array, number: Array) -> Array:

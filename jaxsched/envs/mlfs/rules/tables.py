@@ -285,7 +285,7 @@ class Params(NamedTuple):
     """Everything about MLFS that may vary without recompiling.
 
     Attributes:
-      rows: int32 ``[T + 1, F]``, jobs as ``Job`` has them; the last row is nobody's.
+      rows: int32 ``[T + 1, F]``, jobs as ``Job`` has them; the last row is no job's.
       acc_max: float32 ``[T + 1]``, accuracy after infinitely many iterations.
       submit_s: int32 ``[T + 1]``, submission times.
       offset: int32 ``[E]``, first row of an episode.
@@ -381,6 +381,30 @@ def build_params(
     )
 
 
+def with_room(params: Params, num_jobs: int, max_running: int) -> Params:
+    """Parameters of the same episodes with room for more, so that their shapes are shared.
+
+    Args:
+      params: of some tables.
+      num_jobs: jobs of each table at least; J.
+      max_running: tasks that can run at once, at least; R.
+    """
+    num_jobs = max(num_jobs, params.max_jobs)
+    rows = params.offset.shape[0] * num_jobs + 1
+
+    def longer(values: Array, count: int) -> Array:
+        more = max(count - values.shape[0], 0)
+        return jnp.pad(values, [(0, more), *[(0, 0)] * (values.ndim - 1)])
+
+    return params._replace(
+        rows=longer(params.rows, rows),
+        acc_max=longer(params.acc_max, rows),
+        submit_s=longer(params.submit_s, rows),
+        places=jnp.arange(num_jobs, dtype=jnp.int32),
+        running=jnp.arange(max(max_running, params.max_running), dtype=jnp.int32),
+    )
+
+
 def scalars_at(jobs: Job, index: Any) -> Job:
     """``jobs`` with every field but the lists indexed."""
     return jobs._replace(**{name: getattr(jobs, name)[index] for name in SCALARS})
@@ -402,7 +426,7 @@ def unpack(rows: Any) -> Job:
 
 
 def jobs_at(params: Params, episode: Array, job: Array) -> Job:
-    """Jobs of an episode by their place in it, ``job`` int32 ``[...]`` (nobody's where < 0)."""
+    """Jobs at places of an episode, ``job`` int32 ``[...]``; the row of no job where < 0."""
     index = index_of(params, episode, job, job >= 0)
     return unpack(params.rows.at[index].get(mode="promise_in_bounds"))
 
@@ -461,7 +485,7 @@ def _times_of(submit_time: Any) -> dict[str, Any]:
 
 
 def index_of(params: Params, episode: Array, job: Array, there: Array) -> Array:
-    """Rows of jobs of an episode; nobody's where they are not ``there``."""
+    """Rows of jobs of an episode; the row of no job where they are not ``there``."""
     offset = params.offset.at[episode].get(mode="promise_in_bounds")
     return jnp.where(there, offset + job, params.rows.shape[0] - 1)
 

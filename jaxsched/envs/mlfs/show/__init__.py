@@ -1,1 +1,1 @@
-"""What is told of MLFS: episodes, golden cases, the paper's claims."""
+"""MLFS shown: logs of episodes, golden cases, the paper's claims."""

@@ -22,8 +22,8 @@ from jaxsched.envs.mlfs.jobs import MAX_TASKS, TASK_JOBS
 from jaxsched.envs.mlfs.rules import MLF, OF_CLUSTER, OF_RULES
 from jaxsched.envs.mlfs.rules.dynamics import before_first
 from jaxsched.envs.mlfs.rules.offers import offered
-from jaxsched.envs.mlfs.rules.state import MIGRANT, NOBODY, RUNNING, WAITING, number_of
-from jaxsched.envs.mlfs.rules.tables import SLOT_S, Params, as_columns, jobs_at
+from jaxsched.envs.mlfs.rules.state import MIGRANT, NONE, RUNNING, WAITING, number_of
+from jaxsched.envs.mlfs.rules.tables import SLOT_S, Params, as_columns, jobs_at, with_room
 from jaxsched.envs.mlfs.show.log import Records
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, from_records
@@ -66,30 +66,6 @@ def shared(env: MLFS, params: Params, max_gpus: int) -> tuple[MLFS, Params]:
         max_offers=MOST_OFFERS,
     )
     return common, params._replace(options=late)
-
-
-def padded(params: Params, num_jobs: int, max_running: int) -> Params:
-    """Parameters of the same episodes with room for more, so that their shapes are shared.
-
-    Args:
-      params: of some tables.
-      num_jobs: jobs of each table at least; J.
-      max_running: tasks that can run at once, at least; R.
-    """
-    num_jobs = max(num_jobs, params.max_jobs)
-    rows = params.offset.shape[0] * num_jobs + 1
-
-    def longer(values: Array, count: int) -> Array:
-        more = max(count - values.shape[0], 0)
-        return jnp.pad(values, [(0, more), *[(0, 0)] * (values.ndim - 1)])
-
-    return params._replace(
-        rows=longer(params.rows, rows),
-        acc_max=longer(params.acc_max, rows),
-        submit_s=longer(params.submit_s, rows),
-        places=jnp.arange(num_jobs, dtype=jnp.int32),
-        running=jnp.arange(max(max_running, params.max_running), dtype=jnp.int32),
-    )
 
 
 KEYS = (
@@ -152,7 +128,7 @@ def _episode(
     env = environment_of(options, policy)
     params = env.params([table])
     room = _in_steps(params.max_jobs, JOBS), _in_steps(params.max_running, RUNNERS)
-    common, params = shared(env, padded(params, *room), _in_steps(max(env.gpus), GPUS))
+    common, params = shared(env, with_room(params, *room), _in_steps(max(env.gpus), GPUS))
 
     def result(trajectory: Trajectory, metrics: dict[str, Any]) -> dict[str, Any]:
         return _result(trajectory, metrics, len(table), use_mlfc=env.use_mlfc)
@@ -278,7 +254,7 @@ def _result(
 
 def _snapshot(tasks: Tasks) -> dict[str, Any]:
     """Migrants and priorities at the beginning of a slot."""
-    shown = (tasks.active != NOBODY)[:, None] & np.isin(tasks.phase, list(SHOWN))
+    shown = (tasks.active != NONE)[:, None] & np.isin(tasks.phase, list(SHOWN))
     rows, migrants = [], []
     for place in np.argsort(tasks.active):
         for task in np.flatnonzero(shown[place]):

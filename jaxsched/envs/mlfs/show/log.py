@@ -16,9 +16,9 @@ from jaxsched.core.recorder import JobEvents, note_events
 from jaxsched.core.trajectory import Step, Trajectory
 from jaxsched.envs.mlfs.environment import MLFS, StepMetrics
 from jaxsched.envs.mlfs.jobs import MAX_TASKS, MODELS
+from jaxsched.envs.mlfs.rules import reward
 from jaxsched.envs.mlfs.rules.offers import answer
-from jaxsched.envs.mlfs.rules.reward import HOUR_MIN, RewardWeights
-from jaxsched.envs.mlfs.rules.state import NOBODY, State
+from jaxsched.envs.mlfs.rules.state import NONE, State
 from jaxsched.envs.mlfs.rules.tables import SLOT_S, Params, unpack
 from jaxsched.jobs.lanes import shared_rows
 from jaxsched.jobs.metrics import Metric
@@ -111,7 +111,7 @@ def after_step(records: Records, timestep: TimeStep, playing: Array) -> Records:
 
 
 def _events(records: Records, timestep: TimeStep) -> JobEvents:
-    """Jobs are told of once, when they finish or the episode is cut."""
+    """Events of jobs come once, when they finish or the episode is truncated."""
     del records
     step: StepMetrics = timestep.metrics
     names = ("start", "finish", "home", "iterations", "by_deadline", "run_slots")
@@ -152,11 +152,10 @@ def summarise(env: MLFS, params: Params, episodes: Any, records: Any) -> dict[st
     finish = records.finish.astype(np.float64) * SLOT_S
     jct = finish - submit
     run = records.run_slots.astype(np.float64) * SLOT_S
-    in_time = records.finish <= jobs.deadline_min
+    in_time, reached = reward.met(jobs, records.finish, records.by_deadline)
     urgent = done & (jobs.urgency > URGENT)
-    x = jobs.curve_a * records.by_deadline / 1000.0
-    accuracy = np.asarray(params.acc_max, np.float64)[index] * x / (1.0 + x)
-    reached = records.by_deadline >= jobs.req_iter
+    acc_max = np.asarray(params.acc_max, np.float64)[index]
+    accuracy = reward.accuracy(jobs, acc_max, records.by_deadline.astype(np.float64))
     finished = done.sum(axis=-1)
 
     def mean(values: np.ndarray, among: np.ndarray = done) -> np.ndarray:
@@ -164,9 +163,9 @@ def summarise(env: MLFS, params: Params, episodes: Any, records: Any) -> dict[st
         return np.where(among, values, 0.0).sum(axis=-1) / count
 
     sent = records.sent[:, 0].astype(np.float64) * WORD_MB + records.sent[:, 1]
-    weights = RewardWeights(*np.asarray(params.reward_weights, np.float64))
-    minutes = np.maximum(records.finish - jobs.submit_min, 1)
-    worth = weights.worth(np.minimum(1.0, HOUR_MIN / minutes), in_time, reached, accuracy)
+    weights = reward.RewardWeights(*np.asarray(params.reward_weights, np.float64))
+    minutes = (records.finish - jobs.submit_min).astype(np.float64)
+    worth = weights.worth(minutes, in_time, reached, accuracy)
     total = np.where(done, worth, 0.0).sum(axis=-1) / np.asarray(params.num_jobs)[episodes]
     last = np.where(done, finish, 0.0).max(axis=-1)
     first = submit[:, 0]
@@ -264,13 +263,13 @@ def _moment(env: MLFS, step: Step, params: Params) -> Moment:
     else:
         action = jnp.asarray(step.action, jnp.int32)
         state = answer(env.rules_of(params), params, before, action)
-    running, there = state.running, state.running.task != NOBODY
+    running, there = state.running, state.running.task != NONE
     place = jnp.where(there, running.task // MAX_TASKS, 0)
     told: StepMetrics = step.timestep.metrics
     return Moment(
         slot=before.slot,
         ended=told.after != before.slot,
-        job=jnp.where(there, state.active.job[place], NOBODY),
+        job=jnp.where(there, state.active.job[place], NONE),
         task=(running.task % MAX_TASKS).astype(jnp.int16),
         iteration=state.active.iterations[place],
         server=running.server.astype(jnp.int16),
@@ -388,9 +387,9 @@ def _runs(kept: Any, first: np.ndarray) -> tuple[dict[str, np.ndarray], Marks]:
 
 
 def _facts(jobs: Any, records: dict[str, np.ndarray], finish: np.ndarray) -> tuple[Fact, ...]:
-    done, in_time = finish >= 0, records["finish"] <= jobs.deadline_min
+    in_time, reached = reward.met(jobs, records["finish"], records["by_deadline"])
+    done = finish >= 0
     deadline = np.where(done, np.where(in_time, "met", "missed"), "not finished")
-    reached = records["by_deadline"] >= jobs.req_iter
     return (
         Fact("tasks", jobs.num_gpus.tolist()),
         Fact("GPU demand of a task", (jobs.gpu_demand / 1000.0).tolist(), "GPU"),

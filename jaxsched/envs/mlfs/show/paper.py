@@ -96,6 +96,14 @@ LARGE = (
 )
 """E3: Figure 5, the cluster of 2474 GPUs."""
 
+PHILLY = (
+    Claim(MLF_H, "graphene", JCT, "< 1"),
+    *(Claim("graphene", name, JCT, "< 1") for name in ("tiresias", "hypersched", "gandiva")),
+    Claim("tiresias", "fair", JCT, "< 1"),
+    Claim("fair", "slaq", JCT, "< 1"),
+)
+"""E10: the order of Figure 5a among rules, on Philly's jobs."""
+
 REPORT_ONLY = (Claim(MLFS, MLF_H, DEADLINES, "> 1", in_report=True),)
 """Follows from two claims of E2."""
 

@@ -24,6 +24,7 @@ from jaxsched.ops.bootstrap import redraw_arrivals
 from jaxsched.types import Array, PRNGKey
 
 NUM_LEVELS = 4
+MEASURED = 1  # the last level in Fig. 1
 
 
 class Model(NamedTuple):
@@ -71,12 +72,20 @@ def worst_level(num_gpus: ArrayLike, num_servers: int, gpus_per_server: int) -> 
 
 
 def slowdown_by_level(
-    num_gpus: ArrayLike, model: ArrayLike, num_servers: int, gpus_per_server: int
+    num_gpus: ArrayLike,
+    model: ArrayLike,
+    num_servers: int,
+    gpus_per_server: int,
+    saturating: bool = False,
 ) -> Array:
-    """Slowdown (tenths) of jobs ``[...]`` at each level, or their worst one; int32 ``[..., L]``."""
+    """Slowdown (tenths) of jobs ``[...]`` at each level, or their worst one; int32 ``[..., L]``.
+
+    ``saturating``: beyond level 1, the last that Fig. 1 measures, it grows no further.
+    """
     worst = worst_level(num_gpus, num_servers, gpus_per_server)
     xp = worst.__array_namespace__()
-    level = xp.minimum(xp.arange(NUM_LEVELS), worst[..., None])
+    known = xp.minimum(xp.arange(NUM_LEVELS), MEASURED if saturating else NUM_LEVELS)
+    level = xp.minimum(known, worst[..., None])
     slowdown: Array = xp.asarray(SLOWDOWN_TENTHS)[_array(model)[..., None], level]
     return slowdown
 
@@ -159,7 +168,12 @@ def _check_bounds(table: JobTable) -> None:
 
 
 def build_tables(
-    tables: list[JobTable], num_servers: int, gpus_per_server: int, *, length: int = 0
+    tables: list[JobTable],
+    num_servers: int,
+    gpus_per_server: int,
+    *,
+    saturating: bool = False,
+    length: int = 0,
 ) -> JobTables:
     """Validate tables and lay them out for the device.
 
@@ -168,6 +182,7 @@ def build_tables(
         ``model`` 0..5), sorted by submission, the first at 0.
       num_servers: S.
       gpus_per_server: G.
+      saturating: slowdowns grow no further beyond level 1.
       length: pad the tables to at least this many jobs.
 
     Raises:
@@ -186,7 +201,7 @@ def build_tables(
 
     submit, gpus = padded("submit_time", NEVER), padded("num_gpus", 0)
     duration, model = padded("duration", 0), padded("model", 0)
-    slowdown = slowdown_by_level(gpus, model, num_servers, gpus_per_server)
+    slowdown = slowdown_by_level(gpus, model, num_servers, gpus_per_server, saturating)
     times = run_time(duration[..., None], slowdown)
     shown, batch_end, sums = zip(*map(derived, submit, gpus, times, num_jobs), strict=True)
     columns = {

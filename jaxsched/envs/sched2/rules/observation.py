@@ -122,6 +122,7 @@ def observe(
     time_scale: Array,
     profile: Profile = "time",
     extras: bool = False,
+    saturating: bool = False,
 ) -> Array:
     """The observation, float32; every entry is linear in the raw quantity.
 
@@ -132,11 +133,12 @@ def observe(
       profile: run times at each level, or slowdowns.
       extras: append per position the level that packing would give now / 3 and the effectiveness if
         started now (0 where the job does not fit). A result with extras is a variant.
+      saturating: slowdowns grow no further beyond level 1.
     """
     remaining = jnp.maximum(finish_times(state).reshape(-1) - state.time, 0)
     parts = [
         remaining * (1.0 / time_scale),
-        position_features(state, jobs, time_scale, profile),
+        position_features(state, jobs, time_scale, profile, saturating),
         beyond_window(state, jobs, time_scale),
     ]
     if extras:
@@ -145,7 +147,7 @@ def observe(
 
 
 def position_features(
-    state: ClusterState, jobs: JobTables, time_scale: Array, profile: Profile
+    state: ClusterState, jobs: JobTables, time_scale: Array, profile: Profile, saturating: bool
 ) -> Array:
     """Per position: profile by level, GPUs / G, wait / time_scale; float32 ``[J * (k + 2)]``."""
     num_servers, gpus_per_server = state.last_job.shape
@@ -160,7 +162,7 @@ def position_features(
     if profile == "time":
         return features
     gpus, model = rows[:, NUM_LEVELS], lookup(jobs.model, state.episode, state.window)
-    slowdown = slowdown_by_level(gpus, model, num_servers, gpus_per_server) / 10.0
+    slowdown = slowdown_by_level(gpus, model, num_servers, gpus_per_server, saturating) / 10.0
     by_level = jnp.where(gpus[:, None] > 0, slowdown, 0.0)
     features = features.reshape(num_positions, width)
     return features.at[:, :NUM_LEVELS].set(by_level).reshape(-1)

@@ -1,1 +1,1 @@
-"""What is told of SCHED2: episodes, golden cases, clusters, the paper's claims."""
+"""SCHED2 shown: logs of episodes, golden cases, described clusters, the paper's claims."""

@@ -55,12 +55,12 @@ from jaxsched.systems.cluster_reader import (
 from jaxsched.types import Array, ArraySpec, TimeStep
 
 WAITING = 256
-"""Rows for waiting jobs; of more only the oldest are told."""
+"""Rows for waiting jobs; of more only the oldest are described."""
 NOW_S = 2**25  # what the present is called: any time that leaves room before and after
 
 
 def cluster_arrays(env: Sched2) -> ClusterArrays:
-    """How a cluster is told; waiting jobs in order of submission, with 0 GPUs behind the last."""
+    """Arrays of a cluster; waiting jobs in order of submission, 0 GPUs behind the last."""
     jobs = max(WAITING, env.window)
 
     def of_jobs(meaning: str, unit: str) -> ClusterInput:
@@ -97,7 +97,7 @@ def _state(env: Sched2, arrays: Mapping[str, Array]) -> tuple[ClusterState, JobT
     columns = (arrays[name] for name in ("job_gpus", "job_duration_s", "job_wait_s", "job_model"))
     gpus, duration, wait, model = (jnp.append(column, 0) for column in columns)
     real = gpus > 0
-    slowdown = slowdown_by_level(gpus, model, env.num_servers, env.gpus_per_server)
+    slowdown = slowdown_by_level(gpus, model, env.num_servers, env.gpus_per_server, env.saturating)
     times = run_time(jnp.where(real, duration, 0)[:, None], slowdown)
     count, place = jnp.sum(real, dtype=jnp.int32), jnp.arange(gpus.shape[0], dtype=jnp.int32)
     submit = jnp.where(real, NOW_S - wait, NEVER)
@@ -238,7 +238,7 @@ class Sched2Reader(ClusterReader[Sched2]):
     def read(
         self, env: Sched2, clusters: Sequence[Cluster], length: int
     ) -> tuple[Params, ClusterState]:
-        """See the base class; what is told are the states, but for their windows."""
+        """See the base class; the rest of a description is a state without its window."""
         parts = [_read(env, cluster) for cluster in clusters]
         params = env.params([part.table for part in parts], length=length)
         none = jnp.zeros(len(clusters), jnp.int32)
@@ -258,7 +258,7 @@ class Sched2Reader(ClusterReader[Sched2]):
         return fill_window(told, params.jobs)
 
     def nothing(self, env: Sched2, params: Params) -> Start:
-        """Nobody starts."""
+        """No job starts."""
         zero, no, nobody = jnp.int32(0), jnp.bool_(False), jnp.int32(params.jobs.empty_row)
         gpus = jnp.zeros(env.num_servers, jnp.uint32)
         return Start(no, nobody, zero, zero, zero, zero, gpus, no)

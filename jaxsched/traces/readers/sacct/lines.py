@@ -2,7 +2,7 @@
 
 Slurm writes fields as they are, without quotes. Where a delimiter stands inside a field as well
 (commas in lists of resources, any text in the names of jobs), the fields that belong together are
-found by what they look like, or lie beyond the text columns that nobody needs.
+found by what they look like, or lie beyond the text columns that are not needed.
 """
 
 import csv

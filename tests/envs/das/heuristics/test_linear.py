@@ -10,8 +10,7 @@ import pytest
 from jaxsched.core.evaluation import run_episodes
 from jaxsched.core.policies import View
 from jaxsched.envs.das.environment import DAS
-from jaxsched.envs.das.heuristics import weighted
-from jaxsched.envs.das.heuristics.baselines import baseline
+from jaxsched.envs.das.heuristics import baseline, weighted
 from jaxsched.envs.das.heuristics.weighted import (
     LinearParams,
     decide_linear,

@@ -10,8 +10,7 @@ from jaxsched.core.training import init
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.heuristics import weighted
 from jaxsched.envs.das.heuristics.weighted import decide_linear, found_rule, linear_policy
-from jaxsched.envs.das.jobs import GROUP, USER
-from jaxsched.envs.das.jobs.traces import CLUSTERS, MOST_GPUS, contended_tables, gang_tables
+from jaxsched.envs.das.jobs import CLUSTERS, GROUP, MOST_GPUS, USER, contended_tables, gang_tables
 from jaxsched.envs.das.learn.presets import PRESETS, SIZES
 from jaxsched.envs.das.show import log
 from jaxsched.errors import JaxschedError

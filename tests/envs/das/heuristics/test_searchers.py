@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jaxsched.core.policies import View
-from jaxsched.envs.das.heuristics.baselines import (
+from jaxsched.envs.das.heuristics import (
     SEARCHERS,
     baseline,
     first_candidate,

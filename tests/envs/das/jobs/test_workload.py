@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from jaxsched.envs.das.jobs import GANG_JOBS, gang_jobs
-from jaxsched.envs.das.jobs.traces import SHAPES, gang_tables
+from jaxsched.envs.das.jobs import GANG_JOBS, SHAPES, gang_jobs, gang_tables
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, digest_tables, validate
 from jaxsched.traces import (
@@ -66,7 +65,7 @@ def test_published_statistics(stream, shipped):
 
 def test_jobs_arrive_by_day(stream):
     """On the clock before scaling, the hours around 15 h have most submissions."""
-    from jaxsched.envs.das.jobs.traces import BRANCH, _sessions_by_day
+    from jaxsched.envs.das.jobs import BRANCH, _sessions_by_day
     from jaxsched.jobs.draws import generator
 
     times, session = _sessions_by_day(generator(0, BRANCH, 0, 0), 20_000)

@@ -10,9 +10,9 @@ import pytest
 
 from jaxsched.algorithms.agents import unit_mean
 from jaxsched.envs.das.environment import DAS
+from jaxsched.envs.das.learn import DASNetwork
 from jaxsched.envs.das.learn.agents import ORDERING, PLACEMENT, effective_units
-from jaxsched.envs.das.learn.models import agents_of
-from jaxsched.envs.das.learn.networks import DASNetwork
+from jaxsched.envs.das.learn.policies import agents_of
 from jaxsched.envs.das.rules import dynamics
 from tests.envs.das.tables import ENV, params_of
 

@@ -9,8 +9,8 @@ import pytest
 
 from jaxsched.core.policies import View
 from jaxsched.envs.das.environment import DAS
+from jaxsched.envs.das.learn import DASNetwork
 from jaxsched.envs.das.learn.agents import Sequence, das_agents, evidence_of, with_history
-from jaxsched.envs.das.learn.networks import DASNetwork
 from jaxsched.envs.das.learn.policies import das_policy
 from jaxsched.envs.das.rules.observation import Observation
 from jaxsched.errors import JaxschedError

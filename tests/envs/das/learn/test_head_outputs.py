@@ -8,14 +8,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxsched.envs.das import learn
 from jaxsched.envs.das.environment import DAS
-from jaxsched.envs.das.learn import heads, policies
-from jaxsched.envs.das.learn import walk_process as wp
-from jaxsched.envs.das.learn.networks import DASNetwork, Trunk, derived_features
+from jaxsched.envs.das.learn import DASNetwork, Trunk, derived_features, policies
 from jaxsched.envs.das.rules.observation import Observation
 from jaxsched.errors import JaxschedError
+from jaxsched.networks import walk_process as wp
+from jaxsched.ops import by_width
+from jaxsched.ops.by_width import SPLIT_FROM, play_by_width
 
-N, M = heads.SPLIT_FROM, 3
+N, M = SPLIT_FROM, 3
 ENV = DAS(num_servers=M, window=N)
 jit = partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})  # compiles fast
 REAL = {
@@ -54,8 +56,8 @@ slow = pytest.mark.slow  # the other variant, and ``test_widths`` for every way 
 @pytest.mark.parametrize("variant", [pytest.param("DA+MC", marks=slow), "DAS"])
 def test_narrow_decisions_say_the_same(variant, monkeypatch):
     """Of two copies of the weights, one of which meets no wide decision."""
-    monkeypatch.setattr(heads, "CHUNK_POSITIONS", 4)
-    monkeypatch.setattr(heads, "CHUNKS", 4)
+    monkeypatch.setattr(by_width, "CHUNK_POSITIONS", 4)
+    monkeypatch.setattr(by_width, "CHUNKS", 4)
     options = DASNetwork(variant, width=8, heads=2, walk_length=4, extra_features=True)
     trunk, (seen, affinity) = Trunk(ENV, options), decisions()
     params = jit(trunk.init)(jax.random.key(0), jax.tree.map(lambda x: x[0, 0], seen))
@@ -78,7 +80,7 @@ def test_narrow_decisions_say_the_same(variant, monkeypatch):
 
     results = [
         jit(jax.vmap(jax.value_and_grad(partial(looked, look), has_aux=True)))(params, seen)
-        for look in (heads.outlook_by_width, heads.outlook_of)
+        for look in (learn.outlook_by_width, learn.outlook_of)
     ]
     assert len(results[0][0][1]) == (7 if options.remembers else 4)
     for a, b in zip(*map(jax.tree.leaves, results), strict=True):
@@ -102,7 +104,7 @@ def test_narrow_decisions_say_the_same(variant, monkeypatch):
 )
 def test_choices_alone_and_side_by_side(variant, way, monkeypatch):
     """Of one decision, of many, and of many with other weights each, as of whole windows."""
-    monkeypatch.setattr(heads, "CHUNK_POSITIONS", 4)
+    monkeypatch.setattr(by_width, "CHUNK_POSITIONS", 4)
     options = DASNetwork(variant, width=8, heads=2, walk_length=4, extra_features=True)
     trunk, seen = Trunk(ENV, options), jax.tree.map(lambda x: x[0], decisions()[0])
     params = jit(trunk.init)(jax.random.key(0), jax.tree.map(lambda x: x[0], seen))
@@ -113,7 +115,7 @@ def test_choices_alone_and_side_by_side(variant, way, monkeypatch):
         features = jnp.asarray(rng.normal(size=(size, N, M, policies.num_features(options))), "f4")
         known = wp.evidence(features, jnp.asarray(rng.normal(size=(size, N, M)), "f4"))
     narrow, given = partial(policies.choices, trunk), (seen, known)
-    play = partial(heads.play_by_width, narrow)
+    play = partial(play_by_width, narrow)
     several = jax.tree.map(lambda x: jnp.stack([x] * size), params)
     together = jax.vmap(play, (None, 0, 0))
     if way == "alone":
@@ -145,7 +147,7 @@ def test_policies_at_play_cannot_be_differentiated():
         return shared * seen[:, :width]
 
     def total(shared, seen):
-        play = jax.vmap(partial(heads.play_by_width, narrow), (None, 0, 0))
+        play = jax.vmap(partial(play_by_width, narrow), (None, 0, 0))
         return jnp.sum(play(shared, seen, seen > 0))
 
     seen = jnp.ones((2, N))
@@ -159,7 +161,7 @@ def test_dummy_positions_have_harmless_numbers():
     options = DASNetwork("DA", width=8, heads=2)
     trunk, (seen, _) = Trunk(ENV, options), decisions()
     params = jit(trunk.init)(jax.random.key(0), jax.tree.map(lambda x: x[0, 0], seen))
-    found = jit(partial(heads.outlook_by_width, trunk))(params, seen)
+    found = jit(partial(learn.outlook_by_width, trunk))(params, seen)
     dummy = ~np.asarray(seen.real)
     assert np.all(np.asarray(found.priority_std)[dummy] == 1)
     assert np.all(np.asarray(found.affinity_std)[dummy] == 1)

@@ -9,16 +9,19 @@ import pytest
 
 from jaxsched.core.policies import View
 from jaxsched.envs.das.environment import DAS
-from jaxsched.envs.das.learn.agents import affinity_of, das_agents, is_decision, with_history
-from jaxsched.envs.das.learn.networks import DASNetwork, Trunk
-from jaxsched.envs.das.learn.policies import das_policy, forgetful_policy
-from jaxsched.envs.das.learn.rivals import (
+from jaxsched.envs.das.learn import DASNetwork, Trunk
+from jaxsched.envs.das.learn.agents import (
+    affinity_of,
+    das_agents,
     dl2_agents,
     fifo_priority,
+    is_decision,
     job_groups,
     load_balance_rows,
     rifling_agents,
+    with_history,
 )
+from jaxsched.envs.das.learn.policies import das_policy, forgetful_policy
 from jaxsched.envs.das.rules.observation import Observation
 from jaxsched.errors import JaxschedError
 from jaxsched.types import ArraySpec, Specs

@@ -13,8 +13,9 @@ from jaxsched.algorithms.ppo import PPOConfig
 from jaxsched.algorithms.regression import RegressionConfig
 from jaxsched.core import training
 from jaxsched.core.training import LoopConfig
-from jaxsched.envs.das.learn.models import RelativeTo, imitation_losses
-from jaxsched.envs.das.learn.networks import DASNetwork, changed_kind, kind_of
+from jaxsched.envs.das.learn import DASNetwork, changed_kind, kind_of
+from jaxsched.envs.das.learn.policies import imitation_losses
+from jaxsched.envs.das.learn.presets import RelativeTo
 from jaxsched.errors import JaxschedError
 from jaxsched.systems import functions, presets, registry
 from jaxsched.systems.parts import TraceSet
@@ -251,7 +252,7 @@ def test_settings_that_do_not_go_together_are_refused(recipe, says):
 
 def test_presets_of_other_clusters_are_named_by_their_size():
     names = presets.preset_names(SYSTEM)
-    assert names[:4] == ("quick", "quick-medium", "quick-large", "paper") and len(names) == 24
+    assert names[:4] == ("quick", "quick-medium", "quick-large", "paper") and len(names) == 27
     assert list(presets.all_recipes(SYSTEM)) == list(names[::3])
     info = presets.preset_info(SYSTEM, "contended-mappo-medium")
     assert info.purpose.endswith("at load 0.9, 16 machines") and "41 min" in info.takes

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jaxsched.core.policies import View, uniform_reals
-from jaxsched.envs.das.rules.tables import DURATION, SUBMIT, build_params
+from jaxsched.envs.das.rules import DURATION, SUBMIT, build_params
 from tests.instances import INSTANCES, das_tables
 
 DRAWS = 32

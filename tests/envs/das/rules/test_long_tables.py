@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from jaxsched.core.environment import start, step_and_reset
-from jaxsched.envs.das.rules import tables
-from jaxsched.envs.das.rules.futures import sums_of
-from jaxsched.envs.das.rules.tables import SUBMIT, waiting_of_arrivals
+from jaxsched.envs.das import rules
+from jaxsched.envs.das.rules import SUBMIT, waiting_of_arrivals
+from jaxsched.envs.das.rules.dynamics import sums_of
 from jaxsched.errors import JaxschedError
 from tests.envs.das.tables import ENV, params_of, random_table
 
@@ -76,7 +76,7 @@ def walk(env, params):
 def test_both_forms_play_the_same_episodes(options, monkeypatch):
     env = replace(ENV, **options)
     usual = walk(env, params_of(env, 2))
-    monkeypatch.setattr(tables, "MOST_IN_TWO", 1)
+    monkeypatch.setattr(rules, "MOST_IN_TWO", 1)
     params = params_of(env, 2)
     assert params.submitted_sum.shape[-1] == 3
     long = walk(env, params)
@@ -117,6 +117,6 @@ def test_a_hundred_thousand_jobs():
 
 
 def test_longer_episodes_are_refused(monkeypatch):
-    monkeypatch.setattr(tables, "MAX_EPISODE_JOBS", 5)
+    monkeypatch.setattr(rules, "MAX_EPISODE_JOBS", 5)
     with pytest.raises(JaxschedError, match="has 6 jobs; accepted: at most 5"):
         ENV.params([random_table(0, 6)])

@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxsched.envs.das.learn.networks import DASNetwork, derived_features, read
+from jaxsched.envs.das.learn import DASNetwork, derived_features, read
+from jaxsched.envs.das.rules import DURATION, owners_of
 from jaxsched.envs.das.rules.observation import ESTIMATE_NAMES, JOB_NAMES, LOG2_SCALE, PRIOR_LOG2
-from jaxsched.envs.das.rules.tables import DURATION, owners_of
 from tests.envs.das.tables import ENV, random_table
 
 N, M, JOBS = ENV.window, ENV.num_servers, 40

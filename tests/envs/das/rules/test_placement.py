@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxsched.envs.das.learn.rivals import rank_by_comparison
+from jaxsched.envs.das.learn.agents import rank_by_comparison
 from jaxsched.envs.das.rules.machines import ceil_quotient
 from jaxsched.envs.das.rules.placement import HEAD, Demand, place_in_order, rank_of
 

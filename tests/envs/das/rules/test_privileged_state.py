@@ -7,8 +7,8 @@ import pytest
 
 import jaxsched
 from jaxsched.core.policies import View, uniform_reals
+from jaxsched.envs.das.rules import DURATION, NUM_GPUS, SUBMIT
 from jaxsched.envs.das.rules.observation import CLASSES, JOBS, WITHIN_S
-from jaxsched.envs.das.rules.tables import DURATION, NUM_GPUS, SUBMIT
 
 STEPS = 60
 HOUR_S = 3600.0

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from jaxsched.envs.das import DAS
-from jaxsched.envs.das.heuristics.baselines import baseline
-from jaxsched.envs.das.jobs.traces import das_stream
-from jaxsched.envs.das.show import cases, log
+from jaxsched.envs.das import show as cases
+from jaxsched.envs.das.heuristics import baseline
+from jaxsched.envs.das.jobs import das_stream
+from jaxsched.envs.das.show import log
 from jaxsched.errors import JaxschedError
 from jaxsched.systems import golden, registry
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from jaxsched.envs.das import DAS
-from jaxsched.envs.das.jobs.traces import das_stream
-from jaxsched.envs.das.show import cases
+from jaxsched.envs.das import show as cases
+from jaxsched.envs.das.jobs import das_stream
 from jaxsched.errors import JaxschedError
 from jaxsched.systems import golden, registry
 from jaxsched.systems.case_files import in_layout

@@ -17,7 +17,7 @@ from jaxsched.envs.mlfs.learn import QUICK as QUICK_RECIPE
 from jaxsched.envs.mlfs.learn import SEARCH, TUNED
 from jaxsched.envs.mlfs.rules import dynamics
 from jaxsched.envs.mlfs.rules import offers as off
-from jaxsched.envs.mlfs.rules.state import NOBODY, WAITING
+from jaxsched.envs.mlfs.rules.state import NONE, WAITING
 from jaxsched.envs.mlfs.rules.tables import jobs_at
 from jaxsched.errors import JaxschedError
 from jaxsched.exports.golden import golden_rows
@@ -90,7 +90,7 @@ def crowded():
     states, worth = [], []
     for _ in range(60):
         following, timestep = step(None, state, weights, params)
-        running = int(jnp.sum(state.running.task != NOBODY))
+        running = int(jnp.sum(state.running.task != NONE))
         states.append(state)
         worth.append(int(timestep.metrics.decides) * int(state.waiting) * min(running, 3))
         state = following
@@ -131,7 +131,7 @@ def test_the_best_pair_goes_first(seed):
     step = jax.jit(step)
     scores_of = jax.jit(partial(pairs.all_scores, rules, jobs))
     placed, passed = 0, 0
-    while int(state.offers.place) != NOBODY:
+    while int(state.offers.place) != NONE:
         scores = scores_of(state, pairing)
         following = step(state)
         if int(following.offers.made) > int(state.offers.made):

@@ -19,8 +19,9 @@ from jaxsched.envs.mlfs.heuristics.baselines import heuristic
 from jaxsched.envs.mlfs.jobs import TASK_JOBS
 from jaxsched.envs.mlfs.rules.dynamics import before_first
 from jaxsched.envs.mlfs.rules.offers import offered
+from jaxsched.envs.mlfs.rules.tables import with_room
 from jaxsched.envs.mlfs.show import log as rec
-from jaxsched.envs.mlfs.show.cases import padded, shared
+from jaxsched.envs.mlfs.show.cases import shared
 from jaxsched.jobs import from_records
 
 NUM_TABLES = 12
@@ -199,7 +200,7 @@ def played(env, params, choices):
     users compile it.
     """
     if not env.slot_every:
-        env, params = shared(env, padded(params, params.max_jobs, MAX_RUNNING), MAX_GPUS)
+        env, params = shared(env, with_room(params, params.max_jobs, MAX_RUNNING), MAX_GPUS)
     carry, parts = starts_of(env, params), []
     while not parts or not parts[-1].done[:, -2].all():
         carry, seen = go_on(env, params, carry, choices)

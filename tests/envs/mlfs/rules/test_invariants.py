@@ -19,7 +19,7 @@ from jaxsched.envs.mlfs.rules.state import (
     ABSENT,
     DONE,
     MIGRANT,
-    NOBODY,
+    NONE,
     NOT_READY,
     OFFERED,
     RUNNING,
@@ -137,8 +137,8 @@ class View:
     def __init__(self, env, params, graphs, state):
         self.env, self.state, self.graphs = env, state, graphs
         self.phase = state.tasks.state & ~OFFERED
-        self.jobs = np.flatnonzero(state.active.job != NOBODY)
-        self.rows = np.flatnonzero(state.running.task != NOBODY)
+        self.jobs = np.flatnonzero(state.active.job != NONE)
+        self.rows = np.flatnonzero(state.running.task != NONE)
 
     def job(self, place):
         return self.graphs[self.state.active.job[place]]
@@ -250,7 +250,7 @@ def test_state(name):
                 check_loads(view, nominal)
             place, task = int(step.before.offers.place), int(step.before.offers.task)
             answered = View(env, params, graphs, step.answered)
-            if place != NOBODY and answered.phase[place, task] == RUNNING:
+            if place != NONE and answered.phase[place, task] == RUNNING:
                 nominal |= {(place, task)} if view.phase[place, task] == WAITING else set()
             check_counts(answered, params)
             check_loads(answered, nominal)
@@ -266,7 +266,7 @@ def check_counts(view, params):
     state, phase = view.state, view.phase
     assert state.waiting == (phase == WAITING).sum()
     assert state.migrants == (phase == MIGRANT).sum()
-    assert (phase[state.active.job == NOBODY] == ABSENT).all()
+    assert (phase[state.active.job == NONE] == ABSENT).all()
     for place in view.jobs:
         there = phase[place] != ABSENT
         assert np.flatnonzero(there).tolist() == sorted(view.job(place).places)
@@ -328,7 +328,7 @@ def check_offers(view):
         assert state.offers.room[place].tolist() == [room[pm].sum() for pm in classes]
     offer = (int(state.offers.place), int(state.offers.task))
     if state.offers.made == env.max_offers or not queue:
-        assert offer[0] == NOBODY
+        assert offer[0] == NONE
     else:
         *_, task, place = min(queue)
         assert offer == (place, task)
@@ -343,7 +343,7 @@ def test_placements(name):
         for step in steps:
             before, after = step.before, step.answered
             assert step.mask[-1]
-            if before.offers.place == NOBODY:
+            if before.offers.place == NONE:
                 assert not step.mask[:-1].any()
                 continue
             view = View(env, params, graphs, before)
@@ -357,24 +357,24 @@ def test_placements(name):
                 continue
             placed += 1
             row = np.flatnonzero(after.running.task == place * K + at)
-            assert len(row) == 1 and before.running.task[row[0]] == NOBODY
+            assert len(row) == 1 and before.running.task[row[0]] == NONE
             job, server = view.job(place), int(step.action)
             home, last = before.active.home[place], before.tasks.server[place, at]
             task = job.tasks[NUMBERS[job.kind][at]]
-            local = job.vol_ps * (task.root + task.sink) * (home in (NOBODY, server))
+            local = job.vol_ps * (task.root + task.sink) * (home in (NONE, server))
             for parent in task.parents:
                 there = before.tasks.server[place, job.places[parent.index]] == server
                 local += job.vol_worker * there
             cross = task.tot - local
             started = before.tasks.left[place, at]
             length = task.work + cross * 1000 // env.flow_rate
-            away = last not in (NOBODY, server)
+            away = last not in (NONE, server)
             moved += away
             expect = (started or length) + env.move_work * away
             assert after.running.left[row[0]] == expect
             assert after.running.bandwidth[row[0]] == cross * 1000 // length
             assert after.sent - before.sent == cross * (started == 0) + env.move_mb * away
-            assert after.active.home[place] == (server if home == NOBODY else home)
+            assert after.active.home[place] == (server if home == NONE else home)
     assert placed > 150 and moved > 10
 
 
@@ -427,7 +427,7 @@ def test_clock_and_ends(name):
     assert (rows.after.slot >= rows.before.slot).all()
     for episode, jobs in enumerate(tables):
         finish = rows.metrics.finish[episode]
-        told = rows.metrics.job[episode][finish != NOBODY].tolist()
+        told = rows.metrics.job[episode][finish != NONE].tolist()
         assert Counter(told) == Counter(range(len(jobs)))
         assert (records.finish[episode] * 60 > [row["submit_time"] for row in jobs]).all()
         most = [row["iterations"] for row in jobs]
@@ -444,7 +444,7 @@ def test_clock_and_ends(name):
             assert (leaf == leaf[0]).all()
         assert not rows.reward[episode][last + 1 :].any()
         assert not rows.mask[episode][last + 1 :, :-1].any()
-        assert (rows.metrics.job[episode][last + 1 :] == NOBODY).all()
+        assert (rows.metrics.job[episode][last + 1 :] == NONE).all()
 
 
 @pytest.mark.slow  # the oracle's setting 'window'
@@ -455,7 +455,7 @@ def test_the_window_overflows():
     for episode in range(len(tables)):
         entered = []
         for jobs in rows.before.active.job[episode]:
-            entered += sorted(set(jobs[jobs != NOBODY].tolist()) - set(entered))
+            entered += sorted(set(jobs[jobs != NONE].tolist()) - set(entered))
         assert entered == list(range(len(tables[episode])))
 
 
@@ -470,5 +470,5 @@ def test_places_are_numbered_in_order():
         graph = [g for graphs in graphs_of(env, tables) for g in graphs][index]
         got = number_of(job, jnp.asarray(graph.places))
         assert got.tolist() == list(range(len(graph.places)))
-    nobody = jobs_at(params, jnp.int32(0), jnp.int32(NOBODY))
+    nobody = jobs_at(params, jnp.int32(0), jnp.int32(NONE))
     assert all(not np.asarray(x).any() for x in nobody)

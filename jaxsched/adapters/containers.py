@@ -1,4 +1,4 @@
-"""Trees of records as trees of dictionaries, which is what other projects know, and back."""
+"""Trees of named tuples as trees of dictionaries, which other projects know, and back."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, get_args
@@ -29,10 +29,10 @@ def check_choices(mask: str, output: str = "numpy") -> None:
             raise JaxschedError(f"{name} is {value!r}; accepted: {accepted}")
 
 
-def plain(
+def to_containers(
     tree: PyTree, leaf: Callable[[Any], Any], node: Callable[[Any], Any] = lambda parts: parts
 ) -> Any:
-    """A tree with dictionaries in place of named tuples, without their absent fields.
+    """A tree with dictionaries in place of named tuples, without fields that are None.
 
     Args:
       tree: of arrays or of specs.
@@ -42,14 +42,14 @@ def plain(
     if hasattr(tree, "_asdict"):
         tree = {name: part for name, part in tree._asdict().items() if part is not None}
     if isinstance(tree, Mapping):
-        return node({name: plain(part, leaf, node) for name, part in tree.items()})
+        return node({name: to_containers(part, leaf, node) for name, part in tree.items()})
     if isinstance(tree, tuple | list):
-        return node(tuple(plain(part, leaf, node) for part in tree))
+        return node(tuple(to_containers(part, leaf, node) for part in tree))
     return leaf(tree)
 
 
 def structured(spec: PyTree, value: Any) -> PyTree:
-    """What ``plain`` made of an action, as the environment takes it: the tree of its spec.
+    """What ``to_containers`` made of an action, as the environment takes it: the tree of its spec.
 
     Arrays have the dtypes of the spec, and any leading axes.
     """
@@ -86,19 +86,19 @@ def with_mask(observation: Any, mask: Any) -> dict[str, Any]:
 
 
 def mask_spec(env: Environment, params: Any) -> Any:
-    """Spec of the mask as ``plain`` and ``number`` make it, read off a traced observation."""
+    """Spec of the mask as ``to_containers`` and ``number`` make it; the reset is traced for it."""
 
     def first_mask() -> Any:
         _, timestep = env.reset(jax.random.key(0), params)
-        return plain(timestep.action_mask, number)
+        return to_containers(timestep.action_mask, number)
 
     shapes = jax.eval_shape(first_mask)
-    return plain(shapes, lambda leaf: ArraySpec(leaf.shape, leaf.dtype, 0, 1))
+    return to_containers(shapes, lambda leaf: ArraySpec(leaf.shape, leaf.dtype, 0, 1))
 
 
 def observation_spec(env: Environment, params: Any, mask: str) -> Any:
     """Spec of what an adapter shows, the mask among it if ``mask`` is ``observation``."""
-    spec = plain(env.observation_spec(params), number_spec)
+    spec = to_containers(env.observation_spec(params), number_spec)
     return with_mask(spec, mask_spec(env, params)) if mask == "observation" else spec
 
 

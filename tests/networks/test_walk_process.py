@@ -9,7 +9,8 @@ import pytest
 import scipy.linalg
 import scipy.stats
 
-from jaxsched.envs.das.learn import walk_process as wp
+from jaxsched.envs.das.show import walk_process_case
+from jaxsched.networks import walk_process as wp
 from tests.golden_check import golden_files, load
 
 FILES = [path for path in golden_files("das") if path.stem.startswith("rwgp")]
@@ -153,7 +154,7 @@ def test_samples_have_the_predictive_moments(kernel):
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_golden(path):
     case = load(path)
-    got = wp.golden(case)
+    got = walk_process_case(case)
     for name, expected in case["expect"].items():
         np.testing.assert_allclose(got[name], expected, rtol=1e-6, atol=1e-8, err_msg=name)
 
@@ -180,7 +181,7 @@ def dense_graph_process(case, position):
 def test_a_case_of_graphs_has_whole_covariances(path):
     case = load(path)
     case["config"] |= {"kernel": "graph"}
-    got = wp.golden(case)
+    got = walk_process_case(case)
     assert np.shape(got["cov"]) == np.shape(case["expect"]["cov"])
     for position, action in enumerate(case["inputs"]["action"]):
         mean, latent = dense_graph_process(case, position)

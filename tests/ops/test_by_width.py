@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxsched.envs.das.learn import heads
+from jaxsched.ops import by_width as widths
 
 
 def running(width, shared, seen):
@@ -36,8 +36,8 @@ def assert_same(found, seen, real, shared=2.0):
 @pytest.mark.parametrize("num_positions", [5, 17, 32])
 def test_every_decision_gets_its_own_result(num_positions):
     seen, real = decisions(num_positions)
-    assert_same(jax.jit(partial(heads.by_width, running))(2.0, seen, real), seen, real)
-    play = partial(heads.play_by_width, running)
+    assert_same(jax.jit(partial(widths.by_width, running))(2.0, seen, real), seen, real)
+    play = partial(widths.play_by_width, running)
     assert_same(jax.jit(jax.vmap(play, (None, 0, 0)))(2.0, seen, real), seen, real)
     one = jax.jit(play)
     alone = [one(2.0, row, there) for row, there in zip(seen, real, strict=True)]
@@ -48,7 +48,7 @@ def test_every_decision_gets_its_own_result(num_positions):
 def test_nested_batches(num_positions):
     """Batches of batches, the inner axis first or last, and one with a number of its own."""
     seen, real = decisions(num_positions)
-    play = partial(heads.play_by_width, running)
+    play = partial(widths.play_by_width, running)
     inner = jax.vmap(play, (None, 0, 0))
     folded = [x.reshape(3, -1, num_positions) for x in (seen, real)]
     found = jax.jit(jax.vmap(inner, (None, 0, 0)))(2.0, *folded)
@@ -68,10 +68,10 @@ def test_every_decision_is_computed_at_its_own_width_alone(monkeypatch):
         given.append((function.args[0], np.flatnonzero(chosen)))
         return map_chosen(function, shared, decisions, chosen, chunk)
 
-    map_chosen = heads.map_chosen
-    monkeypatch.setattr(heads, "map_chosen", watched)
+    map_chosen = widths.map_chosen
+    monkeypatch.setattr(widths, "map_chosen", watched)
     seen, real = decisions(num_positions)
-    heads.by_width(running, 2.0, seen, real)
+    widths.by_width(running, 2.0, seen, real)
     last = np.max(np.where(real, np.arange(1, num_positions + 1), 0), axis=1)
     assert [width for width, _ in given] == [4, 16, 32]
     for (width, rows), below in zip(given, (0, 4, 16), strict=True):

@@ -1,4 +1,7 @@
-"""DAS' jobs by name: drawn from two workloads, and shipped; whole, or both by halves.
+"""What a job of DAS is, and jobs by name: drawn from two workloads, and shipped.
+
+A job is equal instances that start together (a gang) and run to their end. Tables of rigid jobs
+become tables of gangs, and the reverse (source: DAS; specification, section 11).
 
 The paper's workload: sessions of gang jobs of one shape, by day and night, with heavy-tailed run
 times (statistics of a public cloud's trace; specification, section 11).
@@ -16,13 +19,92 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from jaxsched.envs.das.jobs import GANG_JOBS, as_rigid
 from jaxsched.errors import JaxschedError, check_counts
-from jaxsched.jobs import Integers, JobTable, validate
+from jaxsched.jobs import NO_SUBMISSION, RIGID_JOBS, Column, Integers, JobTable, Schema, validate
 from jaxsched.jobs.draws import generator, pick
 from jaxsched.jobs.kinds import JobKind
 from jaxsched.systems.workload import Workload
+from jaxsched.traces.details import CPUS, INSTANCES, MEMORY
 from jaxsched.traces.named import NamedTrace, shipped_tables
+
+MAX_DURATION_S = 2**24 - 1  # in hundredths of a second it fits in int32
+
+GANG_JOBS: Schema = (
+    Column("submit_time", 0, NO_SUBMISSION - 1, "s", "submission"),
+    Column("num_instances", 1, 2**15, "instances", "workers that start together"),
+    Column("gpus_per_instance", 1, 2**10, "GPUs", "of each instance"),
+    Column("cpus_per_instance", 0, 2**12, "CPUs", "of each instance"),
+    Column("mem_per_instance", 0, 2**14, "GB", "memory of each instance"),
+    Column("duration", 1, MAX_DURATION_S, "s", "run time at full speed"),
+)
+"""Jobs of DAS; further systems of gang-scheduled jobs may share it."""
+
+GROUP, USER = "group", "user"
+"""Columns that tables may have beside these: whose job it is, and which it repeats."""
+
+
+def as_rigid(table: JobTable) -> JobTable:
+    """Gang jobs by their number of GPUs alone (model 0); other tables as they are."""
+    if table.schema != GANG_JOBS:
+        return table
+    columns = {
+        "submit_time": table["submit_time"],
+        "num_gpus": table["num_instances"] * table["gpus_per_instance"],
+        "duration": table["duration"],
+        "model": np.zeros(len(table), np.int64),
+    }
+    return JobTable(columns, table.name, table.notes, RIGID_JOBS)
+
+
+MAX_GPUS = 64  # of the smallest cluster: the same table serves all
+GPUS_PER_SERVER, CPUS_PER_SERVER, GB_PER_SERVER = 8, 96, 384
+CPUS_PER_GPU, GB_PER_GPU = 6, 29
+MOST_RUN_S = 3 * 86400
+
+
+def gang_jobs(table: JobTable) -> JobTable:
+    """Gang jobs of a table of rigid ones.
+
+    Instances, CPUs and memory are the trace's where it tells them (``jaxsched.traces.details``):
+    an instance's share of the job's GPUs, CPUs and memory, each rounded up. Else even rows become
+    instances of one GPU, odd rows instances of up to eight; 6 CPUs and 29 GB for each GPU. Jobs of
+    more than 64 GPUs and instances of more than a server are capped, run times cut at three days.
+    """
+    asked = table["num_gpus"]
+    gpus = np.minimum(asked, MAX_GPUS)
+    derived = ["CPUs and memory"]
+    if INSTANCES in table.columns:
+        instances = np.clip(table[INSTANCES], 1, MAX_GPUS)
+        each = np.minimum(-(-asked // np.maximum(table[INSTANCES], 1)), GPUS_PER_SERVER)
+        instances = np.minimum(instances, MAX_GPUS // each)
+    else:
+        derived = ["instances, CPUs and memory"]
+        odd = np.arange(len(table)) % 2 == 1
+        instances = np.where(odd, -(-gpus // GPUS_PER_SERVER), gpus)
+        each = np.where(odd, np.minimum(gpus, GPUS_PER_SERVER), 1)
+    cpus, memory = CPUS_PER_GPU * each, GB_PER_GPU * each
+    if INSTANCES in table.columns and {CPUS, MEMORY} <= set(table.columns):
+        derived = []
+        cpus = np.minimum(-(-table[CPUS] // np.maximum(table[INSTANCES], 1)), CPUS_PER_SERVER)
+        memory = np.minimum(-(-table[MEMORY] // np.maximum(table[INSTANCES], 1)), GB_PER_SERVER)
+    columns = {
+        "submit_time": table["submit_time"],
+        "num_instances": instances,
+        "gpus_per_instance": each,
+        "cpus_per_instance": cpus,
+        "mem_per_instance": memory,
+        "duration": np.minimum(table["duration"], MOST_RUN_S),
+    }
+    capped = int(np.sum(instances * each < asked))
+    cut = int(np.sum(table["duration"] > MOST_RUN_S))
+    notes = [
+        *table.notes,
+        *(f"{what} derived from numbers of GPUs" for what in derived),
+        *([f"{capped} jobs capped at {MAX_GPUS} GPUs or a server's"] if capped else []),
+        *([f"{cut} run times lowered to {MOST_RUN_S} s"] if cut else []),
+    ]
+    return JobTable(columns, table.name, tuple(notes), GANG_JOBS)
+
 
 Floats = npt.NDArray[np.float64]
 
@@ -44,8 +126,8 @@ MEDIAN_DURATION_S = 28.5 * 60
 SIGMA = 1.5  # of the logarithm
 SIZE_POWER = 0.09
 LEAST_DURATION_S, MOST_DURATION_S = 60, 3 * 86400
-CPUS_PER_GPU = ((4, 0.15), (6, 0.45), (8, 0.2), (10, 0.1), (12, 0.1))
-GB_PER_GPU = ((16, 0.2), (29, 0.5), (40, 0.2), (48, 0.1))
+CPUS_DRAWN = ((4, 0.15), (6, 0.45), (8, 0.2), (10, 0.1), (12, 0.1))
+GB_DRAWN = ((16, 0.2), (29, 0.5), (40, 0.2), (48, 0.1))
 BRANCH = 4  # of the seed's tree: draws of other generators are independent of these
 
 
@@ -77,8 +159,8 @@ def _gang_table(seed: int, index: int, num_jobs: int, rate: float) -> JobTable:
     times, session = _sessions_by_day(arrivals, num_jobs)
     shape = pick(jobs.random(int(session.max()) + 1), [weight for _, _, weight in SHAPES])[session]
     instances, gpus = (np.array([row[part] for row in SHAPES])[shape] for part in (0, 1))
-    cpus = per_gpu(jobs, CPUS_PER_GPU, num_jobs) * gpus
-    memory = per_gpu(jobs, GB_PER_GPU, num_jobs) * gpus
+    cpus = per_gpu(jobs, CPUS_DRAWN, num_jobs) * gpus
+    memory = per_gpu(jobs, GB_DRAWN, num_jobs) * gpus
     noise = np.exp(SIGMA * jobs.standard_normal(num_jobs))
     duration = MEDIAN_DURATION_S * noise * (instances * gpus) ** SIZE_POWER
     duration = np.clip(np.rint(duration), LEAST_DURATION_S, MOST_DURATION_S)
@@ -172,7 +254,7 @@ def _contended_table(seed: int, index: int, num_jobs: int, busy_gpus: float) -> 
     of_user = USER_SIGMA * jobs.standard_normal(NUM_USERS)
     of_group = GROUP_SIGMA * jobs.standard_normal(num_groups)
     of_job = JOB_SIGMA * jobs.standard_normal(num_jobs)
-    cpus, memory = (per_gpu(jobs, each, num_groups) for each in (CPUS_PER_GPU, GB_PER_GPU))
+    cpus, memory = (per_gpu(jobs, each, num_groups) for each in (CPUS_DRAWN, GB_DRAWN))
 
     group, user = group[session], user[session]
     instances, gpus = (np.array([row[part] for row in shapes])[shape[group]] for part in (0, 1))
@@ -232,7 +314,6 @@ def _submitters(draw: np.random.Generator, num_sessions: int) -> tuple[Integers,
 TRAINING_JOBS, EPISODE_JOBS = 16_000, 1000
 CLUSTERS = {"small": 8, "medium": 16, "large": 32}
 """Machines of the paper's clusters."""
-GPUS_PER_SERVER = 8
 
 
 def das_stream() -> JobTable:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from jaxsched.errors import JaxschedError
 from jaxsched.traces.clusters.arrivals import DAY_S, HOUR_S, Arrivals, draw_times
-from jaxsched.traces.clusters.durations import curve_of
+from jaxsched.traces.clusters.durations import DurationCurve
 from jaxsched.traces.clusters.measure import dispersion, measure
 from jaxsched.traces.trace import Trace, known
 
@@ -20,6 +20,7 @@ CLASS_LIMITS = (0, 1, 2, 4, 8, 16)
 CASCADE_S = (60, 600, HOUR_S, DAY_S)
 RUN_GAP_S = 60.0
 _LEAST_VARIANCE = 1e-3
+_SKEWS = (1 / 64, 64.0)
 _LONGEST_STAY, _HALVINGS, _TRIAL_JOBS = 0.95, 8, 50_000
 
 
@@ -239,3 +240,31 @@ def with_phases(arrivals: Arrivals, times: Floats, count: int) -> Arrivals:
         calm = math.prod(found) < math.prod(wanted)
         low, high = (middle, high) if calm else (low, middle)
     return candidate(round((low + high) / 2, 4))
+
+
+def curve_of(durations_s: Floats, knots_s: tuple[float, ...]) -> DurationCurve:
+    """The curve of measured run times: their percentages at the knots, and their mean.
+
+    Args:
+      durations_s: run times (s), at least one.
+      knots_s: ascending; run times outside of them count as the first or last.
+    """
+    knots = np.asarray(knots_s)
+    clipped = np.sort(np.clip(durations_s, knots[0] * (1 + 1e-9), knots[-1]))
+    percent = np.searchsorted(clipped, knots, side="right") * (100 / len(clipped))
+    return with_mean(knots_s, np.round(percent, 4), float(np.mean(clipped)))
+
+
+def with_mean(
+    knots_s: npt.ArrayLike, percent: npt.ArrayLike, mean_s: float, skew_from_s: float = 0.0
+) -> DurationCurve:
+    """The curve with these percentages whose mean (s) is as near as a skew brings it."""
+    knots = tuple(np.asarray(knots_s, np.float64).tolist())
+    shares = tuple(np.asarray(percent, np.float64).tolist())
+    low, high = np.log(_SKEWS)
+    for _ in range(40):
+        middle = (low + high) / 2
+        longer = DurationCurve(knots, shares, float(np.exp(middle)), skew_from_s).mean_s() > mean_s
+        low, high = (middle, high) if longer else (low, middle)
+    skew = round(float(np.exp((low + high) / 2)), 4)
+    return DurationCurve(knots, shares, skew, skew_from_s)

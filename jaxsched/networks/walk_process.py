@@ -13,9 +13,9 @@ width of the embeddings, ``F`` features, ``m`` = M (kernel ``node``) or 1 (kerne
 ``k`` = M // m.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -86,7 +86,6 @@ Basis = Literal["centred", "walk"]
 
 SQRT5 = 5.0**0.5
 LOG_TWO_PI = 1.8378770664093453
-GOLDEN_LENGTH = 24  # of walks, in cases
 
 einsum = partial(jnp.einsum, precision=jax.lax.Precision.HIGHEST)
 
@@ -359,44 +358,3 @@ def log_density(
         log_det = count * jnp.log(given.noise) + after - given.log_det
     log_prob = -0.5 * (distance + log_det + count * LOG_TWO_PI)
     return log_prob, 0.5 * (log_det + count * (1 + LOG_TWO_PI))
-
-
-def golden(case: Mapping[str, Any]) -> dict[str, Any]:
-    """What a case of kind ``rwgp`` expects, in float64, from its inputs (section 14)."""
-    config = case["config"]
-    with jax.enable_x64(True):
-        given = {name: jnp.asarray(value, jnp.float64) for name, value in case["inputs"].items()}
-        scalars = {name: jnp.float64(config[name]) for name in ("rho", "beta", "sigma2")}
-        found = _predicted(given, scalars, config["product"], config["kernel"])
-        return {name: value.tolist() for name, value in found.items()}
-
-
-@partial(jax.jit, static_argnames=("product", "kernel"))
-def _predicted(
-    given: dict[str, Array], scalars: dict[str, Array], product: Product, kernel: Kernel
-) -> dict[str, Array]:
-    """The process of a case: the graph of position 0, mean and covariance, density and entropy."""
-
-    def features_of(jobs: Array, machines: Array) -> tuple[Array, Array]:
-        graph = machine_graph(jobs, machines, scalars["rho"], product)
-        return graph, kernel_features(graph, scalars["beta"], GOLDEN_LENGTH, "centred", kernel)
-
-    valid = given["valid"] > 0
-    _, past = features_of(given["shat_hist"], given["sc_hist"])
-    graph, features = features_of(given["shat"], given["sc"])
-    past = jnp.where(valid[..., None, None], past, 0.0)
-    residual = jnp.where(valid[..., None], given["Y"] - given["mean_hist"], 0.0)
-    seen = jax.tree.map(lambda x: jnp.sum(x, axis=0), evidence(past, residual))
-    weights = posterior(seen, scalars["sigma2"])
-    mean = predict(weights, features, given["mean_now"])
-    log_prob, entropy = log_density(weights, features, mean, given["action"])
-    covariance = latent_covariance(weights, features)
-    if kernel == "graph":  # the same variance for each machine, apart from others
-        covariance = covariance * jnp.eye(mean.shape[-1], dtype=mean.dtype)
-    return {
-        "graph_now_slot0": graph[0],  # as the case files call it
-        "mean": mean,
-        "cov": covariance,
-        "log_prob": log_prob,
-        "entropy": entropy,
-    }

@@ -1,8 +1,8 @@
-"""Recipes that every system has whose action is one choice of several: any learner, its defaults.
+"""Recipes of each learner with its default settings, for systems with a discrete action.
 
-What a system's own presets tune, these leave plain: the environment with the reward that comes as
-things happen, a small network, one learner. They are where a new system starts, and what learners
-are compared by (``benchmarks/learners.py``).
+A system's own presets are tuned; these are not: the environment with its dense reward, a small
+network, one learner. New systems start from them, and learners are compared by them
+(``benchmarks/learners.py``).
 """
 
 from dataclasses import replace
@@ -35,11 +35,11 @@ PURPOSES = {
 """What each recipe is for."""
 
 STEPS = 2_048_000
-"""Environment steps of each recipe, or the next whole number of updates above; those that try
-alternatives are counted as if each play had its full length."""
+"""Environment steps of each recipe, or the next whole number of updates above; rollouts of
+branching count as if each had its full length."""
 
 
-def plain_recipes(
+def learner_recipes(
     env: Environment,
     *,
     network: str,
@@ -50,11 +50,11 @@ def plain_recipes(
     """One recipe for each learner, of about ``STEPS`` environment steps each.
 
     Args:
-      env: what is learnt in.
+      env: the environment.
       network: the policy's.
       horizon_s: of the discount by time.
       episode_steps: room for an episode, of learners that play whole ones; 0 leaves them out.
-      traces: what is learned and tested on.
+      traces: tables for training and test.
     """
     found = _stepwise(horizon_s) | _by_branching(env, horizon_s)
     if episode_steps:
@@ -103,7 +103,7 @@ def _stage(loop: LoopConfig) -> Stage:
 
 
 def with_learner(recipe: Recipe, config: Any) -> Recipe:
-    """A plain recipe with another learner, whose settings' type says which; all else is as it was.
+    """A recipe of these with another learner, given by the type of its settings.
 
     Raises:
       JaxschedError: no learner has such settings.
@@ -119,7 +119,7 @@ def with_learner(recipe: Recipe, config: Any) -> Recipe:
 
 
 def _stepwise(horizon_s: float) -> dict[str, tuple[LoopConfig, Any]]:
-    """Learners that learn from stretches of episodes."""
+    """Recipes of learners that learn from segments of episodes."""
     return {
         "plain-dqn": (
             LoopConfig(num_envs=64, rollout_length=8, num_updates=STEPS // 512),
@@ -166,7 +166,7 @@ def _stepwise(horizon_s: float) -> dict[str, tuple[LoopConfig, Any]]:
 
 
 def _by_branching(env: Environment, horizon_s: float) -> dict[str, tuple[LoopConfig, Any]]:
-    """The learner that tries alternatives on copies of a state."""
+    """The recipe of branching, which values candidates in copies of a state."""
     loop = LoopConfig(num_envs=64, rollout_length=16, num_updates=1)
     config = BranchingConfig(
         total_updates=1,
@@ -185,7 +185,7 @@ def _by_branching(env: Environment, horizon_s: float) -> dict[str, tuple[LoopCon
 
 
 def _by_episode(episode_steps: int) -> dict[str, tuple[LoopConfig, Any]]:
-    """Learners that compare whole episodes."""
+    """Recipes of learners that compare whole episodes."""
     members, episodes, trajectories = 32, 2, 64
     whole = -(-STEPS // episode_steps)
     return {

@@ -10,7 +10,7 @@ from jaxsched.envs.das import DAS
 from jaxsched.errors import JaxschedError
 from jaxsched.runs.overrides import override
 from jaxsched.systems import presets, registry
-from jaxsched.systems.plain import STEPS, with_learner
+from jaxsched.systems.learner_recipes import STEPS, with_learner
 from jaxsched.systems.stages import budget, stages_of, steps_per_update
 from jaxsched.systems.system import System
 from jaxsched.traces import registry as traces

@@ -1,4 +1,4 @@
-"""What there is to play: workloads at loads, in processes side by side, each played once."""
+"""The cells of a board, one for each workload at each load: played once, in several processes."""
 
 import hashlib
 import json
@@ -31,13 +31,14 @@ DRAWS, SWEEP_DRAWS = 5, 1
 METHOD = 3
 """Raised when figures of an earlier record cannot stand beside new ones."""
 OWN = "own"
-"""Stands in names of pieces for the load of the jobs themselves."""
+"""Stands in names of cells for the load of the jobs themselves."""
 
 Played = dict[str, Any]
+"""A cell's figures, as ``Standings.to_json`` has them."""
 
 
 class Choice(NamedTuple):
-    """Who plays, and how; plain values, the same for all pieces.
+    """Which policies are played, and how, in values that JSON holds; the same for all cells.
 
     Attributes:
       policies: names; None: all of the library.
@@ -47,7 +48,7 @@ class Choice(NamedTuple):
       seed: of generated workloads, the first.
       draws: of generated workloads.
       timed: whether replays are timed.
-      keep: folder where what becomes of every job is kept, one file a piece; None: it is not.
+      keep: folder for the times of every job, one file for each cell; None: they are not kept.
     """
 
     policies: tuple[str, ...] | None
@@ -66,7 +67,7 @@ class Choice(NamedTuple):
         return {**plain, "policies": [entry.name for entry in entries], "method": METHOD}
 
 
-class Piece(NamedTuple):
+class Cell(NamedTuple):
     """One workload at one load.
 
     Attributes:
@@ -85,7 +86,7 @@ class Piece(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Tells pieces apart."""
+        """The workload's name and the load, which no other cell has."""
         return f"{self.workload.name}@" + (OWN if self.load is None else f"{self.load:g}")
 
     @property
@@ -94,13 +95,13 @@ class Piece(NamedTuple):
         return self.load != self.workload.load
 
 
-def pieces_of(
+def cells_of(
     workloads: Sequence[Workload],
     data: Path | None,
     loads: Sequence[float],
     choice: Choice,
-) -> list[Piece]:
-    """Everything to play: first all workloads at their own load, then the sweep; long ones first.
+) -> list[Cell]:
+    """All cells: first all workloads at their own load, then the sweep; long ones first.
 
     At first processes side by side have programs of different shapes to compile, later none. A
     cluster is chosen for the workload's own load; for other loads times are stretched.
@@ -113,8 +114,8 @@ def pieces_of(
         for load in dict.fromkeys((workload.load, *loads)):
             swept = workload.is_generated and load != workload.load
             count = min(draws, SWEEP_DRAWS) if swept else draws
-            found.append(Piece(workload, data, load, count, _facts(ready[0], count)))
-    return sorted(found, key=lambda piece: (piece.is_swept, -piece.facts["num_jobs"] * piece.draws))
+            found.append(Cell(workload, data, load, count, _facts(ready[0], count)))
+    return sorted(found, key=lambda cell: (cell.is_swept, -cell.facts["num_jobs"] * cell.draws))
 
 
 def _facts(first: Prepared, draws: int) -> dict[str, Any]:
@@ -129,35 +130,35 @@ def _facts(first: Prepared, draws: int) -> dict[str, Any]:
     }
 
 
-def play_piece(piece: Piece, choice: Choice) -> Played:
-    """All policies on one workload at one load; plain values."""
+def play_cell(cell: Cell, choice: Choice) -> Played:
+    """The figures of all policies on one workload at one load."""
     draws = prepare_draws(
-        piece.workload, piece.data, seed=choice.seed, draws=piece.draws, num_jobs=choice.jobs
+        cell.workload, cell.data, seed=choice.seed, draws=cell.draws, num_jobs=choice.jobs
     )
-    if piece.is_swept:
-        assert piece.load is not None
-        draws = at_load(draws, piece.load)
+    if cell.is_swept:
+        assert cell.load is not None
+        draws = at_load(draws, cell.load)
     parts: list[dict[str, Any]] = []
 
     def keep(policy: str, draw: int, ready: Prepared, window: Window, records: Records) -> None:
-        parts.append(_job_times(policy, draw, piece, ready, window, records))
+        parts.append(_job_times(policy, draw, cell, ready, window, records))
 
     found = play(
         draws,
         entries_of(choice.policies, choice.own),
-        asked_load=piece.load,
+        asked_load=cell.load,
         iterations=choice.iterations,
         timed=choice.timed,
         on_records=None if choice.keep is None else keep,
     )
     if choice.keep is not None:
         choice.keep.mkdir(parents=True, exist_ok=True)
-        write_job_times(job_file(piece, choice), parts)
+        write_job_times(job_file(cell, choice), parts)
     return found.to_json()
 
 
 def _job_times(
-    policy: str, draw: int, piece: Piece, ready: Prepared, window: Window, records: Records
+    policy: str, draw: int, cell: Cell, ready: Prepared, window: Window, records: Records
 ) -> dict[str, Any]:
     """What became of the jobs of a draw, the columns of ``jaxsched.results.job_times``."""
     counted = np.zeros(len(ready.table), np.bool_)
@@ -170,7 +171,7 @@ def _job_times(
         num_gpus=records.num_gpus,
         duration=records.duration,
         job_id="" if ready.log.job_id is None else ready.log.job_id,
-        workload=piece.workload.name,
+        workload=cell.workload.name,
         load=ready.load,
         draw=draw,
         counts=counted,
@@ -178,42 +179,42 @@ def _job_times(
     )
 
 
-def job_file(piece: Piece, choice: Choice) -> Path:
-    """Where a piece keeps its per-job times; the name tells other settings apart."""
+def job_file(cell: Cell, choice: Choice) -> Path:
+    """Where a cell keeps its per-job times; the name tells other settings apart."""
     assert choice.keep is not None
-    facts = {name: value for name, value in piece.facts.items() if value is not None}
-    of = [piece.name, facts, choice.settings()]
+    facts = {name: value for name, value in cell.facts.items() if value is not None}
+    of = [cell.name, facts, choice.settings()]
     digest = hashlib.sha256(json.dumps(of, sort_keys=True).encode()).hexdigest()
     return choice.keep / f"{digest[:16]}.parquet"
 
 
-def has_jobs(piece: Piece, choice: Choice) -> bool:
-    """Whether a piece's per-job times are there, or nobody wants them."""
-    return choice.keep is None or job_file(piece, choice).exists()
+def has_jobs(cell: Cell, choice: Choice) -> bool:
+    """Whether a cell's per-job times are kept, or not asked for."""
+    return choice.keep is None or job_file(cell, choice).exists()
 
 
-def write_jobs(path: Path, pieces: Sequence[Piece], choice: Choice) -> Path:
-    """Put the per-job times of all pieces into one file, comma-separated or Parquet."""
-    return write_tables(path, (read_part(job_file(piece, choice)) for piece in pieces))
+def write_jobs(path: Path, cells: Sequence[Cell], choice: Choice) -> Path:
+    """Put the per-job times of all cells into one file, comma-separated or Parquet."""
+    return write_tables(path, (read_part(job_file(cell, choice)) for cell in cells))
 
 
 def play_all(
-    pieces: Sequence[Piece], choice: Choice, processes: int
-) -> Iterator[tuple[Piece, Played]]:
-    """Play pieces, as many side by side as there are processes; in the order in which they end."""
-    if min(processes, len(pieces)) < 2:
-        for piece in pieces:
-            yield piece, play_piece(piece, choice)
+    cells: Sequence[Cell], choice: Choice, processes: int
+) -> Iterator[tuple[Cell, Played]]:
+    """Play cells, as many side by side as there are processes; in the order in which they end."""
+    if min(processes, len(cells)) < 2:
+        for cell in cells:
+            yield cell, play_cell(cell, choice)
         return
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(processes, context, initializer=_end_with_parent) as pool:
-        running: dict[Future[Played], Piece] = {
-            pool.submit(play_piece, piece, choice): piece for piece in pieces
+        running: dict[Future[Played], Cell] = {
+            pool.submit(play_cell, cell, choice): cell for cell in cells
         }
         try:
             for done in as_completed(running):
                 yield running[done], done.result()
-        except BaseException:  # the pool would wait for the pieces that are being played
+        except BaseException:  # the pool would wait for the cells that are being played
             for worker in multiprocessing.active_children():
                 worker.terminate()
             raise
@@ -222,38 +223,41 @@ def play_all(
 
 
 def play_missing(
-    pieces: Sequence[Piece],
+    cells: Sequence[Cell],
     choice: Choice,
     record: "Record",
     processes: int,
     say: Callable[[str], object] = lambda line: None,
 ) -> None:
-    """Play what the record does not have, keeping every piece as soon as it is done.
+    """Play what the record does not have, keeping every cell as soon as it is done.
 
     Args:
-      pieces: what is wanted.
+      cells: what is wanted.
       choice: who plays, and how.
       record: where what was played is kept.
       processes: side by side.
-      say: called with a line at the beginning and after each piece.
+      say: called with a line at the beginning and after each cell.
 
     Raises:
       JaxschedError: the record cannot be written.
     """
-    missing = [piece for piece in pieces if not (record.has(piece) and has_jobs(piece, choice))]
+    missing = [cell for cell in cells if not (record.has(cell) and has_jobs(cell, choice))]
     if not missing:
         return
     make_folder(record.path)
     check_writable(record.path)
     began = time.perf_counter()
-    say(f"{len(missing)} of {len(pieces)} pieces to play; Ctrl-C stops, the same command goes on")
-    for number, (piece, played) in enumerate(play_all(missing, choice, processes), 1):
-        record.pieces[piece.name] = played
+    say(
+        f"{len(missing)} of {len(cells)} cells (a workload at a load) to play; Ctrl-C stops, the "
+        "same command goes on"
+    )
+    for number, (cell, played) in enumerate(play_all(missing, choice, processes), 1):
+        record.cells[cell.name] = played
         record.write()
         rows = [row for row in played["standings"] if not row["recorded"]]
         best = min(rows, key=lambda row: float(row["jct_ratio"]))
         say(
-            f"[{number}/{len(missing)}, {time.perf_counter() - began:.0f} s] {piece.name}: "
+            f"[{number}/{len(missing)}, {time.perf_counter() - began:.0f} s] {cell.name}: "
             f"{played['num_jobs']:,} jobs, best {best['policy']} at {best['jct_ratio']:.2f} x "
             f"bound, {played['seconds']:.0f} CPU s"
         )
@@ -283,18 +287,18 @@ class Record:
     def __init__(self, path: Path, settings: Mapping[str, Any]) -> None:
         """Open a record; one of other settings, or none, is begun anew."""
         self.path, self.settings = path, dict(settings)
-        self.pieces: dict[str, Played] = _finished(path, self.settings)
+        self.cells: dict[str, Played] = _finished(path, self.settings)
 
-    def has(self, piece: Piece) -> bool:
-        """Whether a piece is there, of the same jobs and cluster."""
-        done = self.pieces.get(piece.name)
+    def has(self, cell: Cell) -> bool:
+        """Whether a cell is there, of the same jobs and cluster."""
+        done = self.cells.get(cell.name)
         return isinstance(done, dict) and all(
-            done.get(name) == value for name, value in piece.facts.items()
+            done.get(name) == value for name, value in cell.facts.items()
         )
 
     def document(self, names: Iterable[str] | None = None) -> dict[str, Any]:
-        """Settings, surroundings and pieces by name; all of them by default."""
-        kept = {name: self.pieces[name] for name in (self.pieces if names is None else names)}
+        """Settings, surroundings and cells by name; all of them by default."""
+        kept = {name: self.cells[name] for name in (self.cells if names is None else names)}
         return {"settings": self.settings, **surroundings(), "pieces": kept}
 
     def write(self) -> None:
@@ -311,33 +315,33 @@ def _finished(path: Path, settings: Mapping[str, Any]) -> dict[str, Played]:
         return {}
     if not isinstance(document, dict) or document.get("settings") != settings:
         return {}
-    pieces = document.get("pieces")
-    return pieces if isinstance(pieces, dict) else {}
+    cells = document.get("pieces")
+    return cells if isinstance(cells, dict) else {}
 
 
-def boards_of(pieces: Sequence[Piece], record: Record) -> list[list[Standings]]:
+def boards_of(cells: Sequence[Cell], record: Record) -> list[list[Standings]]:
     """For each workload its boards by load."""
     found: dict[str, list[Standings]] = {}
-    for piece in pieces:
-        found.setdefault(piece.workload.name, []).append(_board(piece, record))
+    for cell in cells:
+        found.setdefault(cell.workload.name, []).append(_board(cell, record))
     return [sorted(boards, key=load_of) for boards in found.values()]
 
 
-def main_boards(pieces: Sequence[Piece], record: Record) -> list[Standings]:
+def main_boards(cells: Sequence[Cell], record: Record) -> list[Standings]:
     """For each workload the board at its own load."""
-    return [_board(piece, record) for piece in pieces if not piece.is_swept]
+    return [_board(cell, record) for cell in cells if not cell.is_swept]
 
 
-def document(pieces: Sequence[Piece], record: Record) -> dict[str, Any]:
-    """What ``--json`` writes: the record of these pieces, the board's load, what it says in words.
+def document(cells: Sequence[Cell], record: Record) -> dict[str, Any]:
+    """What ``--json`` writes: the record of these cells, the board's load, what it says in words.
 
-    ``load`` is that of the board (null: that of the jobs on the given cluster); every piece has
+    ``load`` is that of the board (null: that of the jobs on the given cluster); every cell has
     its ``notes``: what was dropped, capped, stretched, and which policies could not be played.
     """
     return {
-        **record.document(piece.name for piece in pieces),
-        "load": next(piece.load for piece in pieces if not piece.is_swept),
-        "recommendation": recommendation(main_boards(pieces, record)),
+        **record.document(cell.name for cell in cells),
+        "load": next(cell.load for cell in cells if not cell.is_swept),
+        "recommendation": recommendation(main_boards(cells, record)),
     }
 
 
@@ -346,8 +350,8 @@ def load_of(board: Standings) -> float:
     return board.load if board.asked_load is None else board.asked_load
 
 
-def _board(piece: Piece, record: Record) -> Standings:
-    return Standings.from_json(record.pieces[piece.name])
+def _board(cell: Cell, record: Record) -> Standings:
+    return Standings.from_json(record.cells[cell.name])
 
 
 def check_loads(loads: Sequence[float]) -> None:

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxsched.adapters.containers import structured, to_containers
 from jaxsched.adapters.gymnax_spaces import Box, Dict, Discrete, space_of
-from jaxsched.adapters.plain import plain, structured
 from jaxsched.errors import JaxschedError, needed
 from jaxsched.types import ArraySpec, DiscreteSpec
 
@@ -25,7 +25,7 @@ SPEC = Parts({"a": DiscreteSpec(3), "b": (ArraySpec((2,)), ArraySpec((), jnp.int
 
 def test_named_tuples_are_dictionaries_and_come_back():
     action = Parts({"a": 2, "b": (np.ones(2), 7.0)})
-    flat = plain(action, np.asarray)
+    flat = to_containers(action, np.asarray)
     assert set(flat) == {"first"} and set(flat["first"]) == {"a", "b"}
     back = structured(SPEC, flat)
     assert isinstance(back, Parts) and back.second is None
