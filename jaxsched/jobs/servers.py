@@ -22,12 +22,15 @@ _SIZE = re.compile(
     rf"(?: ?@ ?({GPU_TYPE.pattern}))?",
     re.ASCII | re.IGNORECASE,
 )
-MOST_OF_A_SERVER = 2**24
+LIMITS = ("cpus", "memory_gb")
+"""What servers can have a limit of beside GPUs; columns of job tables."""
+MOST_OF_A_SERVER = 2**20
 """CPUs, or GB of memory."""
+
 _ALIKE = "servers x GPUs of each, such as 40x8"
 _MIXED = (
     f"{_ALIKE}, or several with commas between, such as 16x2,20x8 (16x2:4: for jobs of at most "
-    "4 GPUs; 16x2@k80: GPUs of a type; 16x2/32/128: 32 CPUs and 128 GB each)"
+    "4 GPUs; 16x2@k80: GPUs of a type; 16x2/32/128: CPUs and GB)"
 )
 
 
@@ -94,9 +97,9 @@ class Servers(NamedTuple):
         return any(kind.gpu_type for kind in self.kinds)
 
     @property
-    def has_demands(self) -> bool:
-        """Whether servers have limits of CPUs or memory."""
-        return any(kind.cpus or kind.memory_gb for kind in self.kinds)
+    def demands(self) -> tuple[str, ...]:
+        """What some servers have a limit of, of ``LIMITS``."""
+        return tuple(name for name in LIMITS if any(getattr(kind, name) for kind in self.kinds))
 
     def __str__(self) -> str:
         """As ``read_servers`` reads it."""
@@ -140,7 +143,7 @@ def read_servers(text: str, *, mixed: bool = False) -> Servers:
         raise _refused(text, f"accepted: {_MIXED if mixed else _ALIKE}", "; ")
     if alike:
         return Servers(found[0].servers, found[0].gpus)
-    if len({(part.gpus, part.gpu_type) for part in found}) < len(found):
+    if len({part._replace(servers=0, limit=None) for part in found}) < len(found):
         which = "size and type" if any(part.gpu_type for part in found) else "size"
         why = f"with servers of the same {which} twice; accepted: every {which} once"
         raise _refused(text, why)
@@ -152,8 +155,7 @@ def read_servers(text: str, *, mixed: bool = False) -> Servers:
     largest = max(part.gpus for part in found)
     kinds = []
     for part in found:
-        own = part.gpu_type, part.cpus, part.memory_gb
-        kind = Kind(part.servers, part.gpus, part.limit or 0, *own)
+        kind = Kind(part.servers, part.gpus, part.limit or 0, *part[3:])
         if part.limit is None:
             kind = kind._replace(largest_job=_usual_limit(kind, largest))
         elif not 1 <= part.limit <= kind.num_gpus:

@@ -21,7 +21,6 @@ from jaxsched.types import Array
 MAX_GPUS = 2**15
 MOST_PLACES = 2**20
 """Of servers times GPUs of the largest."""
-UNLIMITED = 2**30
 MOST_PAIRED = 64
 """GPUs of a server that are compared pair by pair."""
 
@@ -101,24 +100,10 @@ class Cluster:
         """The type of each kind's GPUs, ``[K]``; none where GPUs have no types."""
         return tuple(kind.gpu_type for kind in self.kinds) if self.servers.has_types else ()
 
-    @cached_property
+    @property
     def demands(self) -> tuple[str, ...]:
         """What servers have limits of beside GPUs: columns of job tables."""
-        return tuple(
-            name for name in ("cpus", "memory_gb") if any(getattr(k, name) for k in self.kinds)
-        )
-
-    @cached_property
-    def server_demands(self) -> tuple[tuple[int, ...], ...]:
-        """How much each server has of ``demands``, ``[D][S]``; ``UNLIMITED`` where no limit is."""
-        return tuple(
-            tuple(
-                getattr(kind, name) or UNLIMITED
-                for kind in self.kinds
-                for _ in range(kind.num_servers)
-            )
-            for name in self.demands
-        )
+        return self.servers.demands
 
     @cached_property
     def server_gpus(self) -> tuple[int, ...]:
@@ -195,20 +180,6 @@ def rooms_for(cluster: Cluster, locality: Locality, free: Array) -> Array:
     if cluster.gpu_types:
         return _rooms(cluster, free)
     return largest_fit(cluster, locality, free)
-
-
-def usable(free: Array, spare: Array | None, demand: Array | None) -> Array:
-    """Free GPUs of each server that a job could use, int32 ``[S]``.
-
-    Args:
-      free: int32 ``[S]``.
-      spare: int32 ``[D, S]``, what servers have left of the cluster's ``demands``; None: no limits.
-      demand: int32 ``[D]``, what the job needs of each for a GPU.
-    """
-    if spare is None or demand is None:
-        return free
-    each = jnp.where(demand[:, None] > 0, spare // jnp.maximum(demand[:, None], 1), UNLIMITED)
-    return jnp.minimum(free, jnp.min(each, axis=0))
 
 
 def fits(rooms: Array, num_gpus: Array, ranks: Array | None) -> Array:

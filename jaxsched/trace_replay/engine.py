@@ -26,8 +26,8 @@ from jaxsched.trace_replay.cluster import (
     place,
     rooms_for,
     take_gpus,
-    usable,
 )
+from jaxsched.trace_replay.demands import Free, limits_of, usable
 from jaxsched.trace_replay.gpu_types import run_time_at, work_within
 from jaxsched.trace_replay.line import Line
 from jaxsched.trace_replay.policies import Locality, Mode
@@ -140,7 +140,7 @@ def step(rules: Rules, free_weight: Array, jobs: Jobs, state: State) -> State:
     failing, events, stopped = state.failing, jobs.events, jnp.int32(nobody)
     if failing is not None:
         is_free &= failing.away_until <= state.time
-    free = jnp.sum(is_free, axis=0, dtype=jnp.int32)
+    free = _free(rules, state, is_free, ~has_ended)
     decides = (jobs.submit[state.arrived] > state.time) & (state.num_waiting > 0)
     if failing is not None and events is not None:
         due = fl.is_due(failing, events, state.time)
@@ -148,20 +148,20 @@ def step(rules: Rules, free_weight: Array, jobs: Jobs, state: State) -> State:
         stopped = jnp.where(state.overflow, nobody, stopped)
         decides &= ~due
     if isinstance(state.waiting, Line):
-        decides &= jnp.min(state.waiting.fewest) <= jnp.sum(free)
+        decides &= jnp.min(state.waiting.fewest) <= jnp.sum(free.gpus)
     job = jax.lax.cond(
         decides & ~state.overflow,
         lambda: next_job(rules, free_weight, jobs, state, free),
         lambda: jnp.int32(nobody),
     )
     starts = job < nobody
-    own_free = _usable(rules, jobs, state, job, free)
+    own = usable(cluster, free, _demand(jobs, job))
     placing = place(
-        cluster, rules.locality, free_weight, own_free, jobs.num_gpus[job], _ranks(jobs, job)
+        cluster, rules.locality, free_weight, own, jobs.num_gpus[job], _ranks(jobs, job)
     )
     taken = take_gpus(placing, is_free) & starts
     left = (jobs.duration if failing is None else failing.remaining)[job]
-    end = state.time + _seconds(rules, jobs, left, job, own_free)
+    end = state.time + _seconds(rules, jobs, left, job, own)
 
     event = jnp.min(jnp.where(has_ended, NEVER, state.free_from))
     if failing is not None and events is not None:
@@ -190,7 +190,7 @@ def step(rules: Rules, free_weight: Array, jobs: Jobs, state: State) -> State:
     outcome = Outcome(first, end, placing.num_servers, first_server(placing))
     if rules.estimated:
         believed = jobs.expected[job] if failing is None else _left(jobs, failing, job)
-        takes = _seconds(rules, jobs, believed, job, own_free)
+        takes = _seconds(rules, jobs, believed, job, own)
         until = state.time + jnp.minimum(takes, NEVER - state.time)
         expected = jnp.where(taken, until, expected)
     if rules.by_group:
@@ -211,44 +211,35 @@ def step(rules: Rules, free_weight: Array, jobs: Jobs, state: State) -> State:
     )
 
 
-def _spare(rules: Rules, state: State, busy: Array) -> Array | None:
-    """What servers have left of the demands beside GPUs that are busy, int32 ``[D, S]``."""
+def _free(rules: Rules, state: State, is_free: Array, busy: Array) -> Free:
+    """What is free where these GPUs are free and those are held, bool ``[M, S]``."""
+    gpus = jnp.sum(is_free, axis=0, dtype=jnp.int32)
     if state.use is None:
-        return None
+        return Free(gpus)
     used = jnp.sum(jnp.where(busy, state.use, 0), axis=1, dtype=jnp.int32)
-    return jnp.array(rules.cluster.server_demands, jnp.int32) - used
+    return Free(gpus, jnp.array(limits_of(rules.cluster), jnp.int32) - used)
 
 
-def _now(rules: Rules, state: State) -> Array | None:
-    """``_spare`` at the time of the state."""
-    if state.committed is not None:
-        return _spare(rules, state, state.committed.held)
-    return _spare(rules, state, state.free_from > state.time)
-
-
-def _usable(rules: Rules, jobs: Jobs, state: State, job: Array, free: Array) -> Array:
-    """The free GPUs that a job could use now, int32 ``[S]``."""
-    if jobs.demand is None:
-        return free
-    return usable(free, _now(rules, state), jobs.demand[class_of(jobs, job)])
+def _demand(jobs: Jobs, job: Array) -> Array | None:
+    """What a job needs for a GPU, int32 ``[D]``; None where servers have no such limits."""
+    return None if jobs.demand is None else jobs.demand[class_of(jobs, job)]
 
 
 def _used(jobs: Jobs, state: State, job: Array, taken: Array) -> Array | None:
     """``State.use`` once a job has taken GPUs."""
-    if state.use is None or jobs.demand is None:
+    demand = _demand(jobs, job)
+    if state.use is None or demand is None:
         return None
-    return jnp.where(taken, jobs.demand[class_of(jobs, job)][:, None, None], state.use)
+    return jnp.where(taken, demand[:, None, None], state.use)
 
 
-def _rooms(rules: Rules, jobs: Jobs, free: Array, spare: Array | None) -> Array:
-    """``rooms_for`` the jobs of all classes; of each class (``[K, ...]``) where it matters."""
+def _rooms(rules: Rules, jobs: Jobs, free: Free) -> Array:
+    """``rooms_for`` jobs, of each class (``[K, ...]``) where servers have limits beside GPUs."""
 
-    def room(free: Array) -> Array:
-        return rooms_for(rules.cluster, rules.locality, free)
+    def room(demand: Array | None) -> Array:
+        return rooms_for(rules.cluster, rules.locality, usable(rules.cluster, free, demand))
 
-    if jobs.demand is None:
-        return room(free)
-    return jax.vmap(lambda demand: room(usable(free, spare, demand)))(jobs.demand)
+    return room(None) if jobs.demand is None else jax.vmap(room)(jobs.demand)
 
 
 def _left(jobs: Jobs, failing: fl.Failing, job: Array) -> Array:
@@ -274,22 +265,22 @@ def _committed_step(
     """
     cluster, nobody = rules.cluster, rules.shape.num_jobs
     is_free = available(cluster, ~committed.held)
-    free = jnp.sum(is_free, axis=0, dtype=jnp.int32)
+    free = _free(rules, state, is_free, committed.held)
     head = jax.lax.cond(
         (committed.job == nobody) & (state.num_waiting > 0) & ~state.overflow,
         lambda: _head(rules, free_weight, jobs, state, free),
         lambda: committed.job,
     )
-    room = rooms_for(cluster, rules.locality, _usable(rules, jobs, state, head, free))
+    room = rooms_for(cluster, rules.locality, usable(cluster, free, _demand(jobs, head)))
     fits_now = fits(room, jobs.num_gpus[head], _ranks(jobs, head))
     starts = (head < nobody) & fits_now & ~state.overflow
     job = jnp.where(starts, head, nobody)
-    own_free = _usable(rules, jobs, state, job, free)
+    own = usable(cluster, free, _demand(jobs, job))
     placing = place(
-        cluster, rules.locality, free_weight, own_free, jobs.num_gpus[job], _ranks(jobs, job)
+        cluster, rules.locality, free_weight, own, jobs.num_gpus[job], _ranks(jobs, job)
     )
     taken = take_gpus(placing, is_free) & starts
-    end = state.time + _seconds(rules, jobs, jobs.duration[job], job, own_free)
+    end = state.time + _seconds(rules, jobs, jobs.duration[job], job, own)
 
     submit = jobs.submit[state.arrived]
     next_end = jnp.min(jnp.where(committed.held, state.free_from, NEVER))
@@ -321,7 +312,7 @@ def _committed_step(
     )
 
 
-def _head(rules: Rules, free_weight: Array, jobs: Jobs, state: State, free: Array) -> Array:
+def _head(rules: Rules, free_weight: Array, jobs: Jobs, state: State, free: Free) -> Array:
     """The first waiting job in order, whether it fits or not; int32 scalar, n if none waits."""
     if isinstance(state.waiting, Line):
         place, exists = ln.first(state.waiting, jobs.gpus_at, jnp.int32(ANY))
@@ -351,20 +342,20 @@ def _seconds(rules: Rules, jobs: Jobs, work: Array, job: Array, free: Array) -> 
     return run_time_at(work, jobs.typed.speed[own, kind])
 
 
-def _kinds(rules: Rules, jobs: Jobs, state: State, free: Array) -> Array:
+def _kinds(rules: Rules, jobs: Jobs, free: Free) -> Array:
     """The kind that jobs of each class would get now, int32 ``[K]``; junk where they do not fit."""
     assert jobs.typed is not None
-    room = _rooms(rules, jobs, free, _now(rules, state))
+    room = _rooms(rules, jobs, free)
     return kinds_for(room, jobs.class_gpus, jobs.typed.rank)
 
 
-def next_job(rules: Rules, free_weight: Array, jobs: Jobs, state: State, free: Array) -> Array:
+def next_job(rules: Rules, free_weight: Array, jobs: Jobs, state: State, free: Free) -> Array:
     """The job that starts now, int32 scalar; n if none does."""
     nobody, cluster = rules.shape.num_jobs, rules.cluster
     if isinstance(state.waiting, Line):
-        return _next_in_line(rules, jobs, state, state.waiting, jnp.sum(free))
+        return _next_in_line(rules, jobs, state, state.waiting, jnp.sum(free.gpus))
     ranks = None if jobs.typed is None else jobs.typed.rank
-    room = _rooms(rules, jobs, free, _now(rules, state))
+    room = _rooms(rules, jobs, free)
     can_start = fits(room, jobs.class_gpus, ranks)
     if rules.isolated:
         left = jobs.quota - _held(rules, state)
@@ -375,27 +366,24 @@ def next_job(rules: Rules, free_weight: Array, jobs: Jobs, state: State, free: A
         return _first(rules, free_weight, jobs, state, free, jnp.where(can_start, ANY, -1))
     head = _head(rules, free_weight, jobs, state, free)
     own = _ranks(jobs, head)
-    head_room = room if jobs.demand is None else room[class_of(jobs, head)]
-    head_fits = fits(head_room, jobs.num_gpus[head], own)
+    own_room = room if jobs.demand is None else room[class_of(jobs, head)]
+    head_fits = fits(own_room, jobs.num_gpus[head], own)
     if rules.mode == "block":
         return jnp.where(head_fits, head, nobody)
 
     def backfilled() -> Array:
-        needed = jobs.num_gpus[head]
-        promised, then = reservation(rules, jobs, state, head, own)
-        spare, heads = _now(rules, state), _demand(jobs, head)
+        needed, heads = jobs.num_gpus[head], _demand(jobs, head)
+        promised, then_free = reservation(rules, state, needed, own, heads)
 
         def leaves_room(num_gpus: Array, ranks: Array | None, demand: Array | None) -> Array:
-            own_free = usable(free, spare, demand)
-            placing = place(cluster, rules.locality, free_weight, own_free, num_gpus, ranks)
-            left = then.without(placing.counts(own_free), demand)
-            room = rooms_for(cluster, rules.locality, usable(left.free, left.spare, heads))
-            return fits(room, needed, own)
+            now = usable(cluster, free, demand)
+            taken = place(cluster, rules.locality, free_weight, now, num_gpus, ranks).counts(now)
+            left = usable(cluster, then_free.without(taken, demand), heads)
+            return fits(rooms_for(cluster, rules.locality, left), needed, own)
 
         gpus, soon = jnp.minimum(jobs.class_gpus, cluster.num_gpus), promised - state.time
         if jobs.typed is not None:
-            kinds = _kinds(rules, jobs, state, free)[:, None]
-            speed = jnp.take_along_axis(jobs.typed.speed, kinds, 1)
+            speed = jnp.take_along_axis(jobs.typed.speed, _kinds(rules, jobs, free)[:, None], 1)
             soon = work_within(soon, speed[:, 0], ANY)
         short = jnp.where(jax.vmap(leaves_room)(gpus, ranks, jobs.demand), ANY, soon)
         return _first(rules, free_weight, jobs, state, free, jnp.where(can_start, short, -1))
@@ -418,56 +406,31 @@ def _next_in_line(rules: Rules, jobs: Jobs, state: State, line: Line, room: Arra
 
     if rules.mode == "skip":
         return job_of(ln.first(line, jobs.gpus_at, room))
-    head = _head(rules, jnp.int32(0), jobs, state, jnp.zeros(0, jnp.int32))
+    head = _head(rules, jnp.int32(0), jobs, state, Free(jnp.zeros(0, jnp.int32)))
     head_fits = jobs.num_gpus[head] <= room
     if rules.mode == "block":
         return jnp.where(head_fits, head, nobody)
 
     def backfilled() -> Array:
         needed = jobs.num_gpus[head]
-        promised, then = reservation(rules, jobs, state, head, None)
-        spare = jnp.sum(then.free) - needed
+        promised, then_free = reservation(rules, state, needed, None, None)
+        spare = jnp.sum(then_free.gpus) - needed
         short = promised - state.time
         return job_of(ln.first_beside(line, jobs.gpus_at, room, spare, short))
 
     return jax.lax.cond(head_fits, lambda: head, backfilled)
 
 
-class Open(NamedTuple):
-    """What is free of servers at some time.
-
-    Attributes:
-      free: GPUs, int32 ``[S]``.
-      spare: of the demands, int32 ``[D, S]``; None where there are none.
-    """
-
-    free: Array
-    spare: Array | None
-
-    def without(self, taken: Array, demand: Array | None) -> "Open":
-        """Less so many GPUs of each server (``[S]``), with what they need each (``[D]``)."""
-        spare = self.spare
-        if spare is not None and demand is not None:
-            spare = spare - demand[:, None] * taken
-        return Open(self.free - taken, spare)
-
-
-def _demand(jobs: Jobs, job: Array) -> Array | None:
-    """What a job needs for a GPU, int32 ``[D]``."""
-    return None if jobs.demand is None else jobs.demand[class_of(jobs, job)]
-
-
 def reservation(
-    rules: Rules, jobs: Jobs, state: State, job: Array, ranks: Array | None
-) -> tuple[Array, Open]:
-    """When a job with this order of kinds will fit if nobody else starts.
+    rules: Rules, state: State, num_gpus: Array, ranks: Array | None, demand: Array | None
+) -> tuple[Array, Free]:
+    """When a job of that many GPUs, order of kinds and demand will fit if nobody else starts.
 
     A job that has outrun its estimate is expected to end in the next second.
 
     Returns:
-      When, int32 scalar (s), and what is free then.
+      When, int32 scalar (s), and what is free at that time.
     """
-    num_gpus, demand = jobs.num_gpus[job], _demand(jobs, job)
     until = state.free_from
     if rules.estimated:
         until = jnp.where(until > state.time, jnp.maximum(state.expected, state.time + 1), until)
@@ -475,15 +438,14 @@ def reservation(
     if state.failing is not None:
         until = jnp.maximum(until, state.failing.away_until)
 
-    def open_at(time: Array) -> Open:
-        free = jnp.sum(available(rules.cluster, until <= time), axis=0, dtype=jnp.int32)
-        return Open(free, _spare(rules, state, ends > time))
+    def free_at(time: Array) -> Free:
+        return _free(rules, state, available(rules.cluster, until <= time), ends > time)
 
     def halve(bounds: tuple[Array, Array]) -> tuple[Array, Array]:
         too_early, enough = bounds
         middle = too_early + (enough - too_early) // 2
-        then = open_at(middle)
-        room = rooms_for(rules.cluster, rules.locality, usable(then.free, then.spare, demand))
+        then = usable(rules.cluster, free_at(middle), demand)
+        room = rooms_for(rules.cluster, rules.locality, then)
         holds = fits(room, num_gpus, ranks)
         return jnp.where(holds, too_early, middle), jnp.where(holds, middle, enough)
 
@@ -492,11 +454,11 @@ def reservation(
         if rules.cluster.kinds:
             until = jnp.where(available(rules.cluster, until <= latest), until, NEVER)
         promised = _kth(until.reshape(-1), num_gpus, state.time - 1, latest)
-        return promised, open_at(promised)
+        return promised, free_at(promised)
     _, promised = jax.lax.while_loop(
         lambda bounds: bounds[1] - bounds[0] > 1, halve, (state.time - 1, latest)
     )
-    return promised, open_at(promised)
+    return promised, free_at(promised)
 
 
 def _kth(values: Array, k: Array, below: Array, most: Array) -> Array:
@@ -518,7 +480,7 @@ def _kth(values: Array, k: Array, below: Array, most: Array) -> Array:
 
 
 def _first(
-    rules: Rules, free_weight: Array, jobs: Jobs, state: State, free: Array, limit: Array
+    rules: Rules, free_weight: Array, jobs: Jobs, state: State, free: Free, limit: Array
 ) -> Array:
     """The first in order of the waiting jobs whose run time keeps their class's limit; or n."""
     nobody = rules.shape.num_jobs
@@ -528,9 +490,9 @@ def _first(
     if rules.ranking in GROUPS_FIRST:
         key = GROUPS_FIRST[rules.ranking](rules, jobs, state)[jobs.class_group]
     elif rules.ranking == "tetris":
-        key = jobs.key[job] - alignment(rules, free_weight, jobs, state, free)
+        key = jobs.key[job] - alignment(rules, free_weight, jobs, free)
     elif rules.ranking == "slowdown" and jobs.typed is not None:
-        kinds = _kinds(rules, jobs, state, free)[:, None]
+        kinds = _kinds(rules, jobs, free)[:, None]
         key = jnp.take_along_axis(jobs.typed.slowdown, kinds, 1)[:, 0]
     else:
         key = jobs.key[job]
@@ -579,19 +541,17 @@ def _held(rules: Rules, state: State) -> Array:
     return jnp.sum(group[None, :] == numbers[:, None], axis=1, dtype=jnp.int32)
 
 
-def alignment(rules: Rules, free_weight: Array, jobs: Jobs, state: State, free: Array) -> Array:
+def alignment(rules: Rules, free_weight: Array, jobs: Jobs, free: Free) -> Array:
     """Tetris' alignment of each class with its servers, int32 ``[K]``, in shares of the mean.
 
     Junk for classes that do not fit.
     """
     most = rules.cluster.num_servers * rules.cluster.gpus_per_server
 
-    spare = _now(rules, state)
-
     def of_class(num_gpus: Array, ranks: Array | None, demand: Array | None) -> Array:
-        own_free = usable(free, spare, demand)
-        placing = place(rules.cluster, rules.locality, free_weight, own_free, num_gpus, ranks)
-        return jnp.sum(placing.counts(own_free) * free)
+        own = usable(rules.cluster, free, demand)
+        placing = place(rules.cluster, rules.locality, free_weight, own, num_gpus, ranks)
+        return jnp.sum(placing.counts(own) * free.gpus)
 
     gpus = jnp.minimum(jobs.class_gpus, most)
     ranks = None if jobs.typed is None else jobs.typed.rank

@@ -154,8 +154,8 @@ def as_table(
     validate(table, schema=schema, max_gpus=cluster.largest_job(locality), from_zero=False)
     if speeds is not None:
         table = with_speeds(table, speeds, cluster.gpu_types, usable=partial(types_for, cluster))
-    check_types(table, cluster, locality)
     check_demands(table, cluster, locality)
+    check_types(table, cluster, locality)
     return table
 
 
