@@ -140,7 +140,7 @@ def step(rules: Rules, free_weight: Array, jobs: Jobs, state: State) -> State:
     failing, events, stopped = state.failing, jobs.events, jnp.int32(nobody)
     if failing is not None:
         is_free &= failing.away_until <= state.time
-    free = _free(rules, state, is_free, ~has_ended)
+    free = _free(rules, state, is_free)
     decides = (jobs.submit[state.arrived] > state.time) & (state.num_waiting > 0)
     if failing is not None and events is not None:
         due = fl.is_due(failing, events, state.time)
@@ -211,12 +211,12 @@ def step(rules: Rules, free_weight: Array, jobs: Jobs, state: State) -> State:
     )
 
 
-def _free(rules: Rules, state: State, is_free: Array, busy: Array) -> Free:
-    """What is free where these GPUs are free and those are held, bool ``[M, S]``."""
+def _free(rules: Rules, state: State, is_free: Array) -> Free:
+    """What is free of servers where these GPUs are, bool ``[M, S]``."""
     gpus = jnp.sum(is_free, axis=0, dtype=jnp.int32)
     if state.use is None:
         return Free(gpus)
-    used = jnp.sum(jnp.where(busy, state.use, 0), axis=1, dtype=jnp.int32)
+    used = jnp.sum(jnp.where(is_free, 0, state.use), axis=1, dtype=jnp.int32)
     return Free(gpus, jnp.array(limits_of(rules.cluster), jnp.int32) - used)
 
 
@@ -265,7 +265,7 @@ def _committed_step(
     """
     cluster, nobody = rules.cluster, rules.shape.num_jobs
     is_free = available(cluster, ~committed.held)
-    free = _free(rules, state, is_free, committed.held)
+    free = _free(rules, state, is_free)
     head = jax.lax.cond(
         (committed.job == nobody) & (state.num_waiting > 0) & ~state.overflow,
         lambda: _head(rules, free_weight, jobs, state, free),
@@ -434,12 +434,11 @@ def reservation(
     until = state.free_from
     if rules.estimated:
         until = jnp.where(until > state.time, jnp.maximum(state.expected, state.time + 1), until)
-    ends = until
     if state.failing is not None:
         until = jnp.maximum(until, state.failing.away_until)
 
     def free_at(time: Array) -> Free:
-        return _free(rules, state, available(rules.cluster, until <= time), ends > time)
+        return _free(rules, state, available(rules.cluster, until <= time))
 
     def halve(bounds: tuple[Array, Array]) -> tuple[Array, Array]:
         too_early, enough = bounds

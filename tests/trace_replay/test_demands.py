@@ -1,5 +1,9 @@
 """Servers with limits of CPUs and memory: replays equal a plain event loop; refusals."""
 
+from functools import partial
+
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -8,8 +12,10 @@ from jaxsched.jobs import JobTable
 from jaxsched.jobs.servers import LIMITS
 from jaxsched.trace_replay import POLICIES, Cluster, Policy, from_trace, replay, replay_batch
 from jaxsched.trace_replay.demands import capped
+from jaxsched.trace_replay.engine import Rules, opened, step
 from jaxsched.trace_replay.gavel import replay_in_rounds
 from jaxsched.trace_replay.gpu_types import speeds_of
+from jaxsched.trace_replay.tables import as_table, prepare
 from jaxsched.traces.trace import Trace
 from tests.trace_replay.cases import found
 from tests.trace_replay.failing_oracle import FailingLoop
@@ -140,6 +146,20 @@ def test_columns_of_logs():
     cut, count = capped(table, Cluster.of("2x1/2,1x2/5,3x3/6"))
     assert count == 1 and cut["cpus"].tolist() == [4, 6]
     assert "cpus" not in capped(table, Cluster.of("2x4"))[0].columns
+
+
+def test_columns_of_demands_are_nothing_to_servers_without_limits():
+    """The programs are the same, letter for letter, and nothing is kept for it."""
+    cluster, programs = Cluster.of("3x2:4,2x4"), []
+    with_, without = with_demands(TABLES[0], 0, Cluster.of("3x2:4/99/99,2x4")), dict(TABLES[0])
+    without["num_gpus"] = with_["num_gpus"]
+    for jobs in (with_, without):
+        (own,), shape = prepare([as_table(JobTable(jobs), cluster)], cluster, RULES[2])
+        rules = Rules(cluster, shape, "key", "easy", "strict", False, False, False, False)
+        state = opened(rules, own)
+        programs.append(str(jax.make_jaxpr(partial(step, rules, jnp.int32(1)))(own, state)))
+        assert own.demand is None and state.use is None
+    assert programs[0] == programs[1]
 
 
 ONE = {"submit_time": [0], "num_gpus": [2], "duration": [3]}
