@@ -36,7 +36,7 @@ class Cluster:
       num_servers: S.
       gpus_per_server: M.
       kinds: servers by their size and type, in the order in which they are numbered and filled;
-        none where all are alike (``of`` reads them from a text).
+        none where all are alike and without further limits (``of`` reads them from a text).
 
     Raises:
       JaxschedError: not whole numbers from 1 on, more than 2**15 GPUs in all, or kinds that do not
