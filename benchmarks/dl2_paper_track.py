@@ -1,7 +1,8 @@
 """DL2's paper track: the text's learner and the mended one, on 60 servers and on the testbed.
 
     python -m benchmarks.dl2_paper_track [--cases paper,paper-mended,...] [--seeds 5]
-        [--seconds S] [--set path=value ...] [--fresh 100] [--rules drf,tetris,optimus]
+        [--seconds S] [--set path=value ...] [--fresh 100] [--fresh-seed 40505]
+        [--rules drf,tetris,optimus]
         [--only train|judge] [--runs DIR] [--results DIR] [--device NAME]
 
 Each case is a preset. Its seeds are trained as one program, through both stages; a seed's policy is
@@ -54,6 +55,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--set", action="append", default=[], dest="settings", metavar="path=value")
     parser.add_argument("--fresh", type=int, default=FRESH)
+    parser.add_argument("--fresh-seed", type=int, default=FRESH_SEED, help="what draws these")
     parser.add_argument("--rules", default=RULES)
     parser.add_argument("--only", choices=("train", "judge"))
     parser.add_argument("--runs", type=Path, default=Path("runs/dl2_paper_track"))
@@ -137,10 +139,10 @@ def judged(options: argparse.Namespace, case: str) -> dict[str, Any]:
     track = read_json(options.runs / case / TRACK)
     used = presets.recipe_traces(system, recipe)
     names = options.rules.split(",")
-    fresh = traces.get(used.test, seed=FRESH_SEED, num_traces=options.fresh)
+    fresh = traces.get(used.test, seed=options.fresh_seed, num_traces=options.fresh)
     kept = used.validation or used.train
     choosing = traces.get(kept, seed=2, num_traces=used.num_validation)
-    source = f"{used.test}, seed {FRESH_SEED}"
+    source = f"{used.test}, seed {options.fresh_seed}"
     chosen, _ = saved_policies.load(options.runs / case, system, LEARNED)
     start = options.runs / case / "stages" / recipe.stages[0].name
     before, _ = saved_policies.load(start, system, SUPERVISED)
@@ -194,6 +196,7 @@ def command_of(options: argparse.Namespace, case: str) -> str:
     words = ["python -m benchmarks.dl2_paper_track", f"--cases {case}", f"--seeds {options.seeds}"]
     words += [f"--set {setting}" for setting in options.settings]
     words += [f"--fresh {options.fresh}"] if options.fresh != FRESH else []
+    words += [f"--fresh-seed {seed}"] if (seed := options.fresh_seed) != FRESH_SEED else []
     words += [f"--rules {options.rules}"] if options.rules != RULES else []
     return " ".join(words)
 

@@ -2,7 +2,7 @@
 
 A study lists readings of a recipe before any of them is run. Each is trained with seeds side by
 side in one program, validated as it goes, and each seed's best weights on validation episodes play
-test episodes that nothing was chosen on, once, beside rules and the untrained networks.
+test episodes that nothing was chosen on, once, beside rules and what the last stage began with.
 
 Axes: ``S`` seeds, ``E`` episodes, ``V`` validations.
 """
@@ -30,6 +30,8 @@ from jaxsched.systems.stages import stages_of
 
 UNTRAINED = ", untrained"
 """After a reading's name: the networks before they learnt."""
+SUPERVISED = ", supervised"
+"""After a reading's name: the networks after the stages before the last."""
 
 
 class Draw(NamedTuple):
@@ -68,6 +70,8 @@ class Study:
       watched: further metrics whose course on the validation episodes is kept.
       worlds: options of the environment that change what every policy plays, by their name in the
         file; a reading belongs to the last whose options it has.
+      start: what follows a reading's name where the weights are those that the last stage of the
+        recipe began with.
     """
 
     command: str
@@ -86,10 +90,11 @@ class Study:
     patience: int
     watched: tuple[str, ...] = ()
     worlds: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    start: str = UNTRAINED
 
 
 class Begun(NamedTuple):
-    """A training that may begin; seeds side by side."""
+    """A recipe whose last stage may begin; seeds side by side."""
 
     recipe: Recipe
     setup: TrainingSetup
@@ -99,14 +104,14 @@ class Begun(NamedTuple):
 def begin(
     system: str, preset: str, train: Draw, changes: Sequence[str], updates: int, seeds: int
 ) -> Begun:
-    """Set a training up.
+    """Set the last stage of a recipe up, after the stages before it.
 
     Args:
       system: which system.
       preset: the recipe that is changed.
       train: its episodes.
       changes: of the recipe, ``path=value`` each.
-      updates: of the training, where ``changes`` do not say.
+      updates: of the last stage, where ``changes`` do not say.
       seeds: how many.
     """
     from jaxsched.core import training
@@ -114,10 +119,19 @@ def begin(
 
     chosen = registry.get(system)
     recipe = override(presets.preset(chosen, preset), [f"loop.num_updates={updates}", *changes])
-    (setup,) = stages_of(chosen, recipe, train.tables())
+    *before, last = stages_of(chosen, recipe, train.tables())
+    weights = None
+    for number, setup in enumerate(before, 1):
+        keys = jax.random.split(jax.random.key(number), seeds)
+        params, length = setup.params_at(0.0), setup.loop.num_updates
+        carry = training.init(setup.env, setup.learner, setup.loop, keys, params, weights)
+        carry, _ = training.chunk(
+            setup.env, setup.learner, setup.loop, carry, params, num_updates=length
+        )
+        weights = setup.learner.policy_params(carry.learner_state)
     keys = jax.random.split(jax.random.key(0), seeds)
-    carry = training.init(setup.env, setup.learner, setup.loop, keys, setup.params_at(0.0))
-    return Begun(recipe, setup, carry)
+    carry = training.init(last.env, last.learner, last.loop, keys, last.params_at(0.0), weights)
+    return Begun(recipe, last, carry)
 
 
 def run(study: Study, words: str | None) -> None:
@@ -165,7 +179,7 @@ def run(study: Study, words: str | None) -> None:
         found, part, plays = trained(study, study.readings[name], options.updates, options.seeds)
         result["readings"][name] = found
         played = result["loads"][part]["metrics"]
-        played[name], played[f"{name}{UNTRAINED}"] = plays
+        played[name], played[f"{name}{study.start}"] = plays
         write(study, options.json, result)
         print(f"{part}: {name}: {np.mean(played[name][study.shown]):,.4g}", flush=True)
 
@@ -219,7 +233,7 @@ def trained(
 
     Returns:
       What the file tells of the training (curves ``[V, S]``), the world, and the metrics ``[S, E]``
-      of the chosen weights and of the untrained ones.
+      of the chosen weights and of those that the last stage began with.
     """
     from jaxsched.core import training
 

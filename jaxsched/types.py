@@ -16,6 +16,8 @@ PRNGKey: TypeAlias = jax.Array
 PyTree: TypeAlias = Any
 Knowledge = Literal["nothing", "estimates", "prediction", "run times", "unstated"]
 """What a policy may know of how long a job will run."""
+NO_JOB = -1
+"""In place of a job's row."""
 
 
 class TimeStep(NamedTuple):

@@ -137,7 +137,7 @@ def branching_of_agents(
     scale: float = 1.0,
     rivals: tuple[Policy, ...] = (),
     draws: int = 0,
-    plays: Policy | None = None,
+    greedy: Policy | None = None,
 ) -> Learner:
     """A learner by policy iteration on branches, for actions of several agents.
 
@@ -152,7 +152,7 @@ def branching_of_agents(
       scale: of differences in losses of rankings.
       rivals: policies without weights, whose actions are candidates beside the agents' own.
       draws: candidates beside these that are drawn from the agents.
-      plays: the agents' greedy policy for a single environment, without memory, if there is a
+      greedy: the agents' greedy policy for a single environment, without memory, if there is a
         faster one than theirs; its weights are their parameters.
 
     Returns:
@@ -200,7 +200,7 @@ def branching_of_agents(
             config.look_ahead,
             _look_ahead_params,
             tried,
-            None if plays is None else _of_state(plays),
+            None if greedy is None else _of_state(greedy),
         ),
     )
 

@@ -55,8 +55,9 @@ def run_episodes(
       recorder: gathers what the metrics need.
       params: environment parameters.
       episodes: int32 ``[E]``, which episodes.
-      key: for policies and environments that draw; folded with the episode (and the how-manieth
-        copy of it this is), so that a play is the same whichever others are beside it.
+      key: for policies and environments that draw; folded with the episode, and with the number
+        of the copy of an episode that is listed several times: a play is the same whichever others
+        are beside it.
       weights: the policy's network parameters, if it has any.
       max_steps: bound on the steps of an episode; the environment's own by default.
     """

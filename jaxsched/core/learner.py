@@ -87,7 +87,7 @@ class Branching(NamedTuple):
       params: ``(learner_state) -> LookAheadParams``, horizon and discount.
       rivals: policies whose actions are the candidates beside the learner's own; their weights are
         the learner's state. Without any, candidates are choices of the environment.
-      plays: the learner's greedy policy for a single environment, without memory; its weights are
+      greedy: the learner's greedy policy for a single environment, without memory; its weights are
         the learner's state. ``act`` with a batch of one if absent.
       closing: what the observation that a play stops at is worth, if anything.
     """
@@ -95,7 +95,7 @@ class Branching(NamedTuple):
     config: LookAhead
     params: Callable[[Any], LookAheadParams]
     rivals: tuple[Policy, ...] = ()
-    plays: Policy | None = None
+    greedy: Policy | None = None
     closing: Closing | None = None
 
 

@@ -16,14 +16,13 @@ from jaxsched.core.evaluation import Recorder
 from jaxsched.types import Array, PyTree, TimeStep
 
 NEVER = -1
-NOBODY = -1  # in place of a job's row
 
 
 class JobEvents(NamedTuple):
     """What one step did to the jobs of the episode's table.
 
     Attributes:
-      started: int32 ``[k]`` (or a scalar), rows of jobs that started; ``NOBODY`` elsewhere.
+      started: int32 ``[k]`` (or a scalar), rows of jobs that started; ``NO_JOB`` elsewhere.
       finished: int32 ``[m]``, rows of jobs that finished, likewise.
       of_started: name -> ``[k, ...]`` or a scalar for all, what is recorded of jobs that started.
       of_finished: name -> ``[m, ...]`` likewise.

@@ -329,7 +329,7 @@ def _branches(
 
         return unbatched(greedily, view.observation, view.mask), memory
 
-    greedy = branching.plays or Policy("greedy", no_memory, act)
+    greedy = branching.greedy or Policy("greedy", no_memory, act)
     weights = Weights(learner_state, branching.params(learner_state))
 
     def each(given: tuple, shared: tuple) -> Branches:

@@ -120,7 +120,7 @@ def _with_kind(
     def network_of(env: Any, of: str) -> Any:
         return network if of == kind else functions.network(system, env, of)
 
-    def plays(env: Any, of: str, name: str, play: Play) -> Policy:
+    def policy_of(env: Any, of: str, name: str, play: Play) -> Policy:
         if of == kind:
             return made(name, play)
         return functions.network_policy(system, env, of, name, play)
@@ -128,7 +128,7 @@ def _with_kind(
     def init(env: Any, of: str, key: PRNGKey, specs: Specs) -> PyTree:
         return weights(key, specs) if of == kind else functions.initial(system, env, of, key, specs)
 
-    networks = system.networks._replace(policy=network_of, plays=plays, init=init)
+    networks = system.networks._replace(policy=network_of, policy_of=policy_of, init=init)
     return replace(system, networks=networks)
 
 

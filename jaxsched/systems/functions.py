@@ -241,8 +241,8 @@ def network_policy(system: System, env: Any, kind: str, name: str, play: Play) -
 
     The same object at each call: evaluations are compiled for it.
     """
-    if system.networks.plays is not None:
-        return system.networks.plays(env, kind, name, play)
+    if system.networks.policy_of is not None:
+        return system.networks.policy_of(env, kind, name, play)
     real = isinstance(env.action_spec(None), ArraySpec)
     return scoring(network(system, env, kind), name, "output" if real else play)
 

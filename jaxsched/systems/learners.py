@@ -144,7 +144,7 @@ def _branching(parts: Parts) -> Learner:
         scale=model.scale,
         rivals=parts.rivals,
         draws=(config.alternatives or own) - own,
-        plays=model.plays,
+        greedy=model.greedy,
     )
 
 

@@ -104,7 +104,7 @@ class Shipped(NamedTuple):
 
     Attributes:
       env: the environment that it plays in.
-      kind: of its network, as ``Networks.plays`` knows it.
+      kind: of its network, as ``Networks.policy_of`` knows it.
       weights: those that come with the system.
     """
 

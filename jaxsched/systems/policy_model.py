@@ -25,7 +25,7 @@ class PolicyModel(NamedTuple):
       value: network of a state's value, for branching.
       losses: loss of each agent against the imitated action, for branching.
       scale: of differences in losses of rankings, for branching.
-      plays: the agents' greedy policy for a single environment, if there is a faster one.
+      greedy: the agents' greedy policy for a single environment, if there is a faster one.
       init: ``(key, specs) -> params``, where a search starts.
       decide: ``(params, observation, mask) -> action`` of one environment, for a search; None: the
         policy is not found by search.
@@ -40,7 +40,7 @@ class PolicyModel(NamedTuple):
     value: Any = None
     losses: tuple[AgentLoss, ...] = ()
     scale: float = 1.0
-    plays: Policy | None = None
+    greedy: Policy | None = None
     init: Callable[[PRNGKey, Specs], PyTree] | None = None
     decide: Callable[[PyTree, PyTree, PyTree], PyTree] | None = None
     learns_in: Callable[[Any], Environment] = _as_it_is
@@ -56,6 +56,6 @@ def beside_critic(model: PolicyModel) -> PolicyModel:
     teacher, agents = model.teacher, model.agents
     return model._replace(
         agents=None if agents is None else reading(agents, seen),
-        plays=None if model.plays is None else playing_inside(model.plays),
+        greedy=None if model.greedy is None else playing_inside(model.greedy),
         teacher=None if teacher is None else lambda name: playing_inside(teacher(name)),
     )

@@ -291,8 +291,8 @@ class Networks(NamedTuple):
       aliases: former name of a kind -> its present name.
       model: ``model(env, kind, **options)``, the components of a policy while it learns in ``env``;
         None: policies are scores of actions, or outputs of the network.
-      plays: ``plays(env, kind, name, play)``, the policy whose weights are the network's, the same
-        object at each call; None: by scores or outputs of ``policy``.
+      policy_of: ``policy_of(env, kind, name, play)``, the policy whose weights are the network's,
+        the same object at each call; None: by scores or outputs of ``policy``.
       init: ``init(env, kind, key, specs)``, weights of the right structure; None: the network's.
       arrays: ``arrays(env, kind)``, a policy that is more than scores as a function of named
         arrays.
@@ -304,7 +304,7 @@ class Networks(NamedTuple):
     default: str = "mlp-64-64"
     aliases: Mapping[str, str] = MappingProxyType({})
     model: Callable[..., PolicyModel | None] = no_model
-    plays: Callable[[Any, str, str, Play], Policy] | None = None
+    policy_of: Callable[[Any, str, str, Play], Policy] | None = None
     init: Callable[[Any, str, PRNGKey, Specs], PyTree] | None = None
     arrays: Callable[[Any, str], ArrayPolicy] | None = None
     shipped: Callable[[Any, str], Shipped | None] | None = None

@@ -95,7 +95,7 @@ def test_candidates_are_the_own_the_rules_and_the_drawn_actions():
 
 def test_the_policy_that_plays_on_may_be_given():
     """One that turns all dials to their best earns nothing less than the least."""
-    plain, given = learner_of(rivals=(BAD,)), learner_of(rivals=(BAD,), plays=RULE)
+    plain, given = learner_of(rivals=(BAD,)), learner_of(rivals=(BAD,), greedy=RULE)
     values = [np.asarray(trained(each, 1)[0].kept.value)[:16] for each in (plain, given)]
     assert np.all(values[1][:, 0] >= values[0][:, 0])
     assert values[1][:, 0].max() == pytest.approx(0.0, abs=1e-5)

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxsched.core.environment import Environment
-from jaxsched.core.recorder import NOBODY, JobEvents
+from jaxsched.core.recorder import JobEvents
 from jaxsched.envs.cluster.rules import dynamics, suspension
 from jaxsched.envs.cluster.rules import observation as obs
 from jaxsched.envs.cluster.rules.dynamics import Rules, Start, State
@@ -30,7 +30,16 @@ from jaxsched.trace_replay.policies import (
     TypeChoice,
 )
 from jaxsched.trace_replay.speeds import read_speeds
-from jaxsched.types import Array, ArraySpec, DiscreteSpec, Feature, Knowledge, PRNGKey, TimeStep
+from jaxsched.types import (
+    NO_JOB,
+    Array,
+    ArraySpec,
+    DiscreteSpec,
+    Feature,
+    Knowledge,
+    PRNGKey,
+    TimeStep,
+)
 
 SCALE_S = 3600.0  # seconds of mean completion time that cost 1
 MOST_POSITIONS = 2**14
@@ -55,7 +64,7 @@ class ClusterJobs(Environment):
     """Servers and rigid jobs, as ``jaxsched.trace_replay`` replays them.
 
     A step is a decision: the job at position 0..W-1 of the window starts where placement puts it,
-    or (W) nobody does until a job ends or is submitted. Steps at which no job could start are left
+    or (W) no job does until a job ends or is submitted. Steps at which no job could start are left
     out. The window holds the oldest waiting jobs. An illegal action counts as W or, where that is
     illegal too (nothing else will happen), as the oldest job that fits.
 
@@ -72,7 +81,7 @@ class ClusterJobs(Environment):
     leaving things as they are; jobs below it do not start. Scores of empty positions are not read.
 
     With ``commits``, a step chooses any waiting job, as a scheduler that commits to its choice
-    (mode ``commit`` of the replay engine): nobody starts until that job fits, and submissions and
+    (mode ``commit`` of the replay engine): no job starts until that job fits, and submissions and
     ends happen one by one.
 
     Attributes:
@@ -279,7 +288,7 @@ class ClusterJobs(Environment):
 
     def max_jobs(self, params: Params) -> int:
         """Jobs of the longest table."""
-        return params.jobs.nobody
+        return params.jobs.empty_row
 
     def max_steps(self, params: Params) -> int:
         """Three per job: its start, and where allowed, waiting for its submission and its end.
@@ -396,8 +405,8 @@ class ClusterJobs(Environment):
         self, state: State, start: Start, reward: Array, elapsed: Array, params: Params
     ) -> TimeStep:
         jobs = params.jobs.of_episode(state.episode)
-        starts = start.job < jobs.nobody
-        row = jnp.where(starts, start.job, NOBODY)
+        starts = start.job < jobs.empty_row
+        row = jnp.where(starts, start.job, NO_JOB)
         of_started = {
             "submit": jobs.submit[start.job],
             "start": start.start,

@@ -71,7 +71,7 @@ def _key(env: ClusterJobs, order: Order, view: View) -> Array:
             run = jnp.where(dynamics.runs(state), state.time - account.last_start, 0)
             crossed = jobs.crossing[rows] <= (account.served + run)[:, None]
             return jnp.stack([jnp.sum(crossed, axis=1, dtype=jnp.int32), zero], axis=1)
-        case "spot":  # nobody is suspended for an equal
+        case "spot":  # no job is suspended for an equal
             waits = dynamics.waits(state, jobs).astype(jnp.int32)
             return jnp.stack([-jobs.priority[rows], waits], axis=1)
         case _:
@@ -143,7 +143,7 @@ def by_scores(name: str, score: Callable[[PyTree, Array], Array]) -> Policy:
 def _choice(env: ClusterJobs, order: Order, mode: str, view: View) -> Array:
     """The position that starts, int32 scalar."""
     wait, largest = view.mask.shape[0] - 1, jnp.iinfo(jnp.int32).max
-    occupied = view.state.window < view.params.jobs.nobody
+    occupied = view.state.window < view.params.jobs.empty_row
     left = view.mask[:wait] if mode == "skip" else occupied
     keys = _key(env, order, view)
     for digit in range(2):

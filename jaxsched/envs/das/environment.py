@@ -30,12 +30,11 @@ from jaxsched.envs.das.rules.dynamics import (
     resampled,
     window_of,
 )
-from jaxsched.envs.das.rules.machines import NOBODY
 from jaxsched.envs.das.rules.observation import Observation, privileged_state
 from jaxsched.envs.das.rules.reward import dense_reward, paper_reward
 from jaxsched.jobs import JobTable
 from jaxsched.options import Bounds
-from jaxsched.types import Array, ArraySpec, Feature, PRNGKey, TimeStep
+from jaxsched.types import NO_JOB, Array, ArraySpec, Feature, PRNGKey, TimeStep
 
 Action = dict[str, Array]
 """``priority`` float32 ``[N]`` and ``affinity`` float32 ``[N, M]``."""
@@ -257,11 +256,11 @@ class DAS(Rules, Environment):
         )
         observation, mask = self.observe(state, params)
         nothing = jnp.zeros(self.window, bool)
-        rows = jnp.full(machines.num_rows(self), NOBODY, jnp.int32)
+        rows = jnp.full(machines.num_rows(self), NO_JOB, jnp.int32)
         metrics = StepMetrics(
             time=zero,
             decides=~true,
-            window=jnp.full(self.window, NOBODY, jnp.int32),
+            window=jnp.full(self.window, NO_JOB, jnp.int32),
             order=jnp.arange(self.window, dtype=jnp.int32),
             placed=nothing,
             failed=nothing,
@@ -342,7 +341,7 @@ class DAS(Rules, Environment):
         return StepMetrics(
             time=state.time,
             decides=state.due,
-            window=jnp.where(real, state.window.job, NOBODY),
+            window=jnp.where(real, state.window.job, NO_JOB),
             order=placement.inverse_of(rank),
             placed=decision.placed,
             failed=decision.failed,

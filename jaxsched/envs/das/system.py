@@ -170,7 +170,7 @@ SYSTEM = system.System(
     networks=system.Networks(
         _no_scores,
         model=policy_model,
-        plays=policy_of,
+        policy_of=policy_of,
         init=init_weights,
         arrays=array_policy,
         shipped=_shipped,

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsched.core.evaluation import Recorder
-from jaxsched.core.recorder import NOBODY, JobEvents, gather
+from jaxsched.core.recorder import JobEvents, gather
 from jaxsched.core.trajectory import Step, Trajectory
 from jaxsched.elastic.jobs import CHIC_JOBS
 from jaxsched.elastic.models import NAMES
@@ -49,7 +49,7 @@ from jaxsched.systems.cases import (
     shared_length,
 )
 from jaxsched.systems.recording import Recording, time_of
-from jaxsched.types import Array, TimeStep
+from jaxsched.types import NO_JOB, Array, TimeStep
 
 NEVER = -1.0
 
@@ -115,8 +115,8 @@ def _events(records: Records, timestep: TimeStep) -> JobEvents:
     step = timestep.metrics
     first = step.trains & (records.start.at[step.job].get(mode="clip") < 0)
     return JobEvents(
-        started=jnp.where(first, step.job, NOBODY),
-        finished=jnp.where(step.finishes, step.job, NOBODY),
+        started=jnp.where(first, step.job, NO_JOB),
+        finished=jnp.where(step.finishes, step.job, NO_JOB),
         of_started={"start": step.began},
         of_finished={"finish": step.ended},
         amounts={

@@ -102,18 +102,18 @@ def opened(rules: Rules, jobs: Jobs, episode: Array) -> State:
         time=zero,
         arrived=zero,
         entered=zero,
-        window=jnp.full(rules.window, jobs.nobody, jnp.int32),
+        window=jnp.full(rules.window, jobs.empty_row, jnp.int32),
         free_from=jnp.zeros(gpus, jnp.int32),
-        job=jnp.full(gpus, jobs.nobody, jnp.int32),
+        job=jnp.full(gpus, jobs.empty_row, jnp.int32),
         is_known=jnp.ones(gpus, bool),
         running=zero,
         held=jnp.zeros(jobs.owners.shape, jnp.int32),
         queued=jnp.zeros(jobs.owners.shape, jnp.int32),
         history=hs.nothing_yet(jobs.scopes.shape[0]),
-        estimate=jnp.zeros(jobs.nobody + 1, jnp.int32),
+        estimate=jnp.zeros(jobs.empty_row + 1, jnp.int32),
         overflow=jnp.bool_(False),
         accounts=jnp.stack(new_accounts(jobs.duration), axis=1) if rules.suspends else None,
-        plan=no_plan(rules.cluster, jobs.nobody) if rules.suspends else None,
+        plan=no_plan(rules.cluster, jobs.empty_row) if rules.suspends else None,
         number=jnp.zeros(gpus, jnp.int32) if rules.commits else None,
         started=zero if rules.commits else None,
     )
@@ -152,13 +152,13 @@ def runs(state: State) -> Array:
 
 def waits(state: State, jobs: Jobs) -> Array:
     """Which positions hold a job that waits, bool ``[W]``."""
-    occupied = state.window < jobs.nobody
+    occupied = state.window < jobs.empty_row
     return occupied if state.accounts is None else occupied & ~runs(state)
 
 
 def num_waiting(state: State, jobs: Jobs) -> Array:
     """Jobs that wait in the window and behind it, int32 scalar."""
-    inside = jnp.sum(state.window < jobs.nobody, dtype=jnp.int32)
+    inside = jnp.sum(state.window < jobs.empty_row, dtype=jnp.int32)
     queued = inside + state.arrived - state.entered
     return queued if state.accounts is None else queued - state.running
 
@@ -171,7 +171,7 @@ def fits(rules: Rules, state: State, jobs: Jobs) -> Array:
 def can_choose(rules: Rules, state: State, jobs: Jobs) -> Array:
     """Whether some job could start now, if need be in place of others; bool scalar.
 
-    A job that has started at this very instant makes way for nobody.
+    A job that has started at this very instant makes way for no other.
     """
     free = free_gpus(rules, state)
     if state.accounts is not None:
@@ -241,8 +241,8 @@ def legal(rules: Rules, state: State, jobs: Jobs) -> Array:
 
 def start_job(rules: Rules, state: State, jobs: Jobs, position: Array) -> tuple[State, Start]:
     """Start the job of a position, which fits or was chosen; nothing at position W."""
-    row = jnp.append(state.window, jobs.nobody)[position]
-    starts = row < jobs.nobody
+    row = jnp.append(state.window, jobs.empty_row)[position]
+    starts = row < jobs.empty_row
     open_ = is_free(rules, state)
     free = jnp.sum(open_, axis=0, dtype=jnp.int32)
     weight = jnp.int32(FREE_WEIGHT[rules.placement])
@@ -258,7 +258,7 @@ def start_job(rules: Rules, state: State, jobs: Jobs, position: Array) -> tuple[
         if rules.locality == "strict":
             was_chosen = jnp.any(own) & starts
             placing = select(was_chosen, own_place(rules.cluster, plan, row), placing)
-        plan = plan._replace(coming=jnp.where(own, jobs.nobody, plan.coming))
+        plan = plan._replace(coming=jnp.where(own, jobs.empty_row, plan.coming))
     taken = take_gpus(placing, open_) & starts
     begun, end, accounts = state.time, state.time + runs_s, state.accounts
     if accounts is None:
@@ -290,13 +290,13 @@ def start_job(rules: Rules, state: State, jobs: Jobs, position: Array) -> tuple[
 
 def without(window: Array, position: Array, jobs: Jobs) -> Array:
     """The window without the job of a position, later ones moving up; W: as it is."""
-    later = jnp.append(window[1:], jobs.nobody)
+    later = jnp.append(window[1:], jobs.empty_row)
     return jnp.where(jnp.arange(window.shape[0]) >= position, later, window)
 
 
 def entered(state: State, jobs: Jobs) -> State:
     """The oldest of the jobs behind the window take its empty positions."""
-    inside = jnp.sum(state.window < jobs.nobody, dtype=jnp.int32)
+    inside = jnp.sum(state.window < jobs.empty_row, dtype=jnp.int32)
     position = jnp.arange(state.window.shape[0], dtype=jnp.int32)
     row = state.entered + position - inside
     moves = (position >= inside) & (row < state.arrived)
@@ -309,8 +309,8 @@ def entered(state: State, jobs: Jobs) -> State:
 def happenings(state: State, jobs: Jobs) -> tuple[Array, Array]:
     """The job that enters the history next (n if none does), and whether one is admitted."""
     new = (state.free_from <= state.time) & ~state.is_known
-    ended = jnp.min(jnp.where(new, state.job, jobs.nobody))
-    return ended, (ended == jobs.nobody) & (jobs.submit[state.arrived] <= state.time)
+    ended = jnp.min(jnp.where(new, state.job, jobs.empty_row))
+    return ended, (ended == jobs.empty_row) & (jobs.submit[state.arrived] <= state.time)
 
 
 def event(state: State, jobs: Jobs) -> tuple[State, Array]:
@@ -320,7 +320,7 @@ def event(state: State, jobs: Jobs) -> tuple[State, Array]:
       The state, and the seconds that all jobs submitted have spent together, float32.
     """
     ended, admits = happenings(state, jobs)
-    ends = ended < jobs.nobody
+    ends = ended < jobs.empty_row
     following = upcoming(state, jobs)
     goes_on = ~ends & ~admits & (following < NEVER)
     time = jnp.where(goes_on, following, state.time)
@@ -342,7 +342,7 @@ def event_of_its_own(state: State, jobs: Jobs) -> tuple[State, Array]:
     is_next = held & (state.free_from == next_end)
     number = jnp.where(is_next, state.number, NEVER)
     first = is_next & (number == jnp.min(number)) & ends
-    ended = jnp.min(jnp.where(first, state.job, jobs.nobody))
+    ended = jnp.min(jnp.where(first, state.job, jobs.empty_row))
     upcoming = jnp.where(admits, submit, next_end)
     time = jnp.where(happens, jnp.maximum(state.time, upcoming), state.time)
     return _happened(state, jobs, time, ended, ends, admits)
@@ -355,7 +355,7 @@ def _happened(
     present = num_waiting(state, jobs) + state.running
     spent = (time - state.time).astype(jnp.float32) * present
 
-    row = jnp.where(admits, state.arrived, jobs.nobody)
+    row = jnp.where(admits, state.arrived, jobs.empty_row)
     mean_s = hs.of_scopes(state.history, jobs.known, row).mean_s[-1]
     freed = jnp.where(ends, jobs.num_gpus[ended], 0)
     window = state.window
@@ -396,7 +396,7 @@ def to_choice(rules: Rules, state: State, jobs: Jobs, passes: Array) -> tuple[St
         if rules.commits:
             return ~jnp.any(waits(state, jobs)) & ~all_started(state, jobs)
         ended, admits = happenings(state, jobs)
-        happens = (ended < jobs.nobody) | admits
+        happens = (ended < jobs.empty_row) | admits
         idles = (passes & (state.time == begun)) | ~can_choose(rules, state, jobs)
         return (happens | idles) & ~all_started(state, jobs)
 
@@ -419,11 +419,11 @@ def until_it_fits(rules: Rules, state: State, jobs: Jobs, position: Array) -> tu
     Returns:
       The state, and the seconds that all jobs submitted have spent together, float32.
     """
-    row = jnp.append(state.window, jobs.nobody)[position]
+    row = jnp.append(state.window, jobs.empty_row)[position]
 
     def goes_on(carry: tuple[State, Array]) -> Array:
         fits_now = fit(rules, jobs, free_gpus(rules, carry[0]), row)
-        return ~fits_now & (row < jobs.nobody)
+        return ~fits_now & (row < jobs.empty_row)
 
     def one(carry: tuple[State, Array]) -> tuple[State, Array]:
         after, spent = event_of_its_own(carry[0], jobs)

@@ -55,7 +55,7 @@ def resampled(
 
     duration = own.duration[source] + more
     num_gpus = own.num_gpus[source]
-    real = jnp.arange(jobs.nobody + 1) < own.num_jobs
+    real = jnp.arange(jobs.empty_row + 1) < own.num_jobs
     scopes = own.known.scopes[source]
     number, traits = in_order(scopes, submit, num_gpus, real)
     steps = jnp.where(real, hs.logarithm(duration), 0)
@@ -75,7 +75,7 @@ def resampled(
         episode=jnp.int32(0), free_from=state.free_from + jnp.where(busy, later_s[state.job], 0)
     )
     if state.accounts is not None:
-        account = dynamics.account_of(state, jnp.arange(jobs.nobody + 1))
+        account = dynamics.account_of(state, jnp.arange(jobs.empty_row + 1))
         later = duration - own.duration  # of jobs to come as well
         account = account._replace(
             remaining=account.remaining + later,
@@ -95,8 +95,8 @@ def _later(own: Jobs, more: Array, speed: Array | None) -> Array:
 def ends(state: State, own: Jobs) -> Array:
     """When running jobs end, 0 of others; int32 ``[n + 1]``."""
     busy = state.free_from > state.time
-    row = jnp.where(busy, state.job, own.nobody)
-    return jnp.zeros(own.nobody + 1, jnp.int32).at[row].max(jnp.where(busy, state.free_from, 0))
+    row = jnp.where(busy, state.job, own.empty_row)
+    return jnp.zeros(own.empty_row + 1, jnp.int32).at[row].max(jnp.where(busy, state.free_from, 0))
 
 
 def unended(state: State, end: Array) -> Array:
@@ -114,9 +114,9 @@ def speeds_running(cluster: Cluster, state: State, own: Jobs) -> Array | None:
     if own.typed is None:
         return None
     busy = state.free_from > state.time
-    row = jnp.where(busy, state.job, own.nobody)
+    row = jnp.where(busy, state.job, own.empty_row)
     of_server = jnp.array(cluster.server_kinds, jnp.int32)[None, :]
-    kind = jnp.zeros(own.nobody + 1, jnp.int32).at[row].max(jnp.where(busy, of_server, 0))
+    kind = jnp.zeros(own.empty_row + 1, jnp.int32).at[row].max(jnp.where(busy, of_server, 0))
     return jnp.take_along_axis(own.typed.speed, kind[:, None], axis=1)[:, 0]
 
 

@@ -127,7 +127,7 @@ def of_cluster(rules: Rules, state: State, jobs: Jobs) -> Array:
 def of_positions(rules: Rules, state: State, jobs: Jobs) -> Array:
     """``POSITION`` of each position, float32 ``[W, F]``."""
     rows = state.window
-    occupied = rows < jobs.nobody
+    occupied = rows < jobs.empty_row
     gpus, group = jobs.num_gpus[rows], jobs.group[rows]
     cluster = rules.cluster
     estimate = state.estimate[rows].astype(jnp.float32)

@@ -4,7 +4,7 @@ Who runs at an instant is settled as in the replay engine (``jaxsched.trace_repl
 waiting jobs are chosen in order of the scores, running jobs after them make way, and those whose
 GPUs are left over never stop. A step chooses, suspends or starts one job, or goes on to the next
 instant; what is settled and not done yet stays with the state. Ties go to the job submitted first.
-A job that has started at this very instant makes way for nobody: whatever the scores are, an
+A job that has started at this very instant makes way for no other: whatever the scores are, an
 instant comes to its end. The engine's orders are never in want of that, since a job that could not
 run before another one cannot after it either.
 
@@ -27,11 +27,11 @@ from jaxsched.trace_replay.waiting import NONE
 from jaxsched.types import Array
 
 FIRST = jnp.iinfo(jnp.int32).min
-"""The value of a job that makes way for nobody."""
+"""The value of a job that makes way for no other."""
 
 
 class Decision(NamedTuple):
-    """Positions, int32 scalars; W stands for nobody."""
+    """Positions, int32 scalars; W stands for no job."""
 
     starts: Array
     suspended: Array
@@ -41,7 +41,7 @@ class Decision(NamedTuple):
 def read(rules: Rules, state: State, jobs: Jobs) -> Array:
     """Which scores are read, bool ``[W + 1]``; the last one also at the end."""
     last = dynamics.all_started(state, jobs) | rules.may_wait
-    return jnp.append(state.window < jobs.nobody, last)
+    return jnp.append(state.window < jobs.empty_row, last)
 
 
 def decide(rules: Rules, state: State, jobs: Jobs, scores: Array) -> tuple[State, Decision]:
@@ -57,27 +57,25 @@ def decide(rules: Rules, state: State, jobs: Jobs, scores: Array) -> tuple[State
     Returns:
       The state with what is settled, and who is chosen, starts or is suspended.
     """
-    window, nobody = state.window, jobs.nobody
+    window, empty = state.window, jobs.empty_row
     value = ~ordered(scores)  # the highest score first
     assert state.plan is not None
     contends = dynamics.waits(state, jobs) & ~chosen(state, jobs)
     if rules.may_wait:
-        happens = (dynamics.upcoming(state, jobs) < NEVER) | is_open(state.plan, nobody)
+        happens = (dynamics.upcoming(state, jobs) < NEVER) | is_open(state.plan, empty)
         contends &= (value[:-1] <= value[-1]) | ~happens
-    of_job = jnp.full(nobody + 1, FIRST).at[window].set(value[:-1])
-    busy = (state.free_from > state.time) & (state.job < nobody)
+    of_job = jnp.full(empty + 1, FIRST).at[window].set(value[:-1])
+    busy = (state.free_from > state.time) & (state.job < empty)
     holders = Holders(
         jnp.where(dynamics.ran_before(state), of_job[state.job], FIRST), state.job, busy
     )
 
     heads = first_of_sizes(state, jobs, value[:-1], contends)
     weight = jnp.int32(FREE_WEIGHT[rules.placement])
-    move, plan = next_move(
-        rules.cluster, rules.locality, weight, heads, holders, state.plan, nobody
-    )
+    move, plan = next_move(rules.cluster, rules.locality, weight, heads, holders, state.plan, empty)
 
     def position(row: Array) -> Array:
-        here = (window == row) & (row < nobody)
+        here = (window == row) & (row < empty)
         return jnp.where(jnp.any(here), jnp.argmax(here), rules.window).astype(jnp.int32)
 
     return state._replace(plan=plan), Decision(*(position(row) for row in move))
@@ -86,8 +84,8 @@ def decide(rules: Rules, state: State, jobs: Jobs, scores: Array) -> tuple[State
 def chosen(state: State, jobs: Jobs) -> Array:
     """Which positions hold a job that is chosen to start at this instant, bool ``[W]``."""
     assert state.plan is not None
-    rows = jnp.zeros(jobs.nobody + 1, bool).at[state.plan.coming].set(True)
-    return rows[state.window] & (state.window < jobs.nobody)
+    rows = jnp.zeros(jobs.empty_row + 1, bool).at[state.plan.coming].set(True)
+    return rows[state.window] & (state.window < jobs.empty_row)
 
 
 def first_of_sizes(state: State, jobs: Jobs, value: Array, contends: Array) -> Contenders:
@@ -102,15 +100,15 @@ def first_of_sizes(state: State, jobs: Jobs, value: Array, contends: Array) -> C
     of_size = contends & (jobs.num_gpus[state.window] == jobs.sizes[:, None])  # [K, W]
     values = jnp.where(of_size, value, NONE)
     least = jnp.min(values, axis=1)
-    rows = jnp.where(of_size & (values == least[:, None]), state.window, jobs.nobody)
+    rows = jnp.where(of_size & (values == least[:, None]), state.window, jobs.empty_row)
     return Contenders(least, jnp.min(rows, axis=1), jobs.sizes, jnp.any(of_size, axis=1))
 
 
 def suspend_job(state: State, jobs: Jobs, position: Array, restart_s: Array) -> State:
     """Suspend the job of a position, which runs; nothing at position W."""
     assert state.accounts is not None and state.plan is not None
-    row = jnp.append(state.window, jobs.nobody)[position]
-    stops = row < jobs.nobody
+    row = jnp.append(state.window, jobs.empty_row)[position]
+    stops = row < jobs.empty_row
     stopped = (state.job == row) & (state.free_from > state.time) & stops
     account = cut_run(dynamics.account_of(state, row), state.time, restart_s)
     account = account._replace(end=jnp.zeros_like(account.end))

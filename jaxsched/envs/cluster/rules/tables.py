@@ -71,7 +71,7 @@ class Jobs(NamedTuple):
     typed: Typed | None = None
 
     @property
-    def nobody(self) -> int:
+    def empty_row(self) -> int:
         """The row of no job."""
         return self.submit.shape[-1] - 1
 

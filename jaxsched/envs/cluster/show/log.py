@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsched.core.evaluation import Recorder
-from jaxsched.core.recorder import NOBODY, JobEvents, gather, job_recorder
+from jaxsched.core.recorder import JobEvents, gather, job_recorder
 from jaxsched.core.trajectory import Step, Trajectory
 from jaxsched.envs.cluster.environment import ClusterJobs, Params
 from jaxsched.jobs import metrics
@@ -19,7 +19,7 @@ from jaxsched.jobs.lanes import runs
 from jaxsched.jobs.metrics import Metric
 from jaxsched.jobs.schedule import Fact, Pieces, Schedule, server_bands, usual_lines
 from jaxsched.systems.recording import Recording, running_jobs, time_of
-from jaxsched.types import Array, TimeStep
+from jaxsched.types import NO_JOB, Array, TimeStep
 
 BRIEF_S = 10  # shorter jobs count as so long in the bounded slowdown
 
@@ -117,7 +117,7 @@ def _moment(env: ClusterJobs, step: Step, params: Params) -> Moment:
     after, time = step.after, step.before.time
     if env.commits:  # the step's job starts later than its choice
         events = step.timestep.metrics
-        time = jnp.where(events.started == NOBODY, time, events.of_started["start"])
+        time = jnp.where(events.started == NO_JOB, time, events.of_started["start"])
     return Moment(time, after.job.T, after.free_from.T)
 
 
@@ -133,7 +133,7 @@ def _schedule(
     submit = np.asarray(jobs.submit)[episode, :count].astype(np.float64)
     records = trajectory.records
     start, finish = (np.asarray(records[k], np.float64)[:count] for k in ("start", "finish"))
-    pieces = Pieces.of(_entries(trajectory.moments, jobs.nobody, env.server_gpus()))
+    pieces = Pieces.of(_entries(trajectory.moments, jobs.empty_row, env.server_gpus()))
     wait = np.where(start >= 0, start - submit, np.nan)
     facts = [
         Fact("GPUs", gpus.tolist()),
@@ -162,7 +162,7 @@ def _schedule(
 
 
 def _entries(
-    moments: Moment, nobody: int, server_gpus: tuple[int, ...]
+    moments: Moment, empty_row: int, server_gpus: tuple[int, ...]
 ) -> list[tuple[int, int, int, float, float, int]]:
     """Runs of jobs on GPUs, as ``Pieces.of`` takes them.
 
@@ -179,7 +179,7 @@ def _entries(
         following = [*time[steps[1:]].tolist(), 2**31]
         for step, cut in zip(steps.tolist(), following, strict=True):
             begun, end = int(time[step]), min(int(until[step, gpu]), cut)
-            if job[step, gpu] != nobody and end > begun:
+            if job[step, gpu] != empty_row and end > begun:
                 runs_of.setdefault((int(job[step, gpu]), begun, end), []).append(gpu)
     return [
         (row, first, rows, begun, end, 0)

@@ -50,11 +50,10 @@ from jaxsched.envs.das.rules.placement import (
 from jaxsched.networks import walk_process as wp
 from jaxsched.networks.exportable import Precision
 from jaxsched.networks.mlp import mlp
-from jaxsched.types import Array, PRNGKey, PyTree, Specs
+from jaxsched.types import NO_JOB, Array, PRNGKey, PyTree, Specs
 from jaxsched.wrappers.history import Remembered, WithHistory
 
 ORDERING, PLACEMENT = "ordering", "placement"
-NOBODY = -1  # number of no job
 
 Action = dict[str, Array]
 
@@ -289,7 +288,7 @@ def evidence_of(sequence: Sequence, evidence: PyTree, follows_jobs: bool) -> PyT
     number, real = sequence.observation.number, sequence.observation.real
     assert number is not None
     steps = sequence.weight.shape[1]
-    number = jnp.where(real, number, NOBODY)
+    number = jnp.where(real, number, NO_JOB)
     same = same_job(number[:, -steps:, None], number[:, None])  # [B, T, S, N, N]
     same = same * sequence.weight[..., None, None]
 
@@ -304,7 +303,7 @@ def evidence_of(sequence: Sequence, evidence: PyTree, follows_jobs: bool) -> PyT
 
 def same_job(number: Array, earlier: Array) -> Array:
     """1 where jobs ``[..., N]`` are jobs ``[..., N]`` of another decision, ``[..., N, N]``."""
-    now = jnp.where(number == NOBODY, NOBODY - 1, number)  # dummies are nobody's
+    now = jnp.where(number == NO_JOB, NO_JOB - 1, number)  # dummies are nobody's
     return (now[..., :, None] == earlier[..., None, :]).astype(jnp.float32)
 
 

@@ -45,7 +45,6 @@ from jaxsched.envs.das.learn import (
     takes_whole_windows,
 )
 from jaxsched.envs.das.learn.agents import (
-    NOBODY,
     ORDERING,
     PLACEMENT,
     Action,
@@ -75,7 +74,7 @@ from jaxsched.networks.walk_process import Evidence
 from jaxsched.ops.batching import unbatched
 from jaxsched.ops.by_width import play_by_width
 from jaxsched.systems.policy_model import PolicyModel
-from jaxsched.types import Array, ArraySpec, PRNGKey, PyTree, Specs
+from jaxsched.types import NO_JOB, Array, ArraySpec, PRNGKey, PyTree, Specs
 from jaxsched.wrappers.privileged_state import Whole
 
 
@@ -102,7 +101,7 @@ def das_policy(env: DAS, options: DASNetwork, name: str = "das", play: Play = "g
             return ()
         columns = env.num_servers // machines
         evidence = wp.Evidence(*(jnp.zeros((*shape, n), jnp.float32) for n in (size, columns)))
-        return (evidence, jnp.full(shape[:2], NOBODY, jnp.int32)) if follows else evidence
+        return (evidence, jnp.full(shape[:2], NO_JOB, jnp.int32)) if follows else evidence
 
     def act(weights: PyTree, memory: PyTree, view: View, key: PRNGKey) -> tuple[PyTree, PyTree]:
         observation = finite(view.observation)
@@ -156,8 +155,8 @@ def _pushed(memory: PyTree, latest: PyTree, observation: Observation) -> PyTree:
 
 def number_of(observation: Observation) -> Array:
     """Numbers of the jobs at real positions, int32 ``[N]``; nobody's at others."""
-    known = NOBODY if observation.number is None else observation.number
-    return jnp.where(observation.real, known, NOBODY)
+    known = NO_JOB if observation.number is None else observation.number
+    return jnp.where(observation.real, known, NO_JOB)
 
 
 def added(evidence: PyTree) -> PyTree:
@@ -612,7 +611,7 @@ def policy_model(
         value=StateValue(env, precision),
         losses=imitation_losses(policy),
         scale=RANKING_SCALE,
-        plays=das_policy(env, network) if own and not network.remembers else None,
+        greedy=das_policy(env, network) if own and not network.remembers else None,
         learns_in=partial(with_history, options=network) if own else lambda learned_in: learned_in,
         teacher=lambda name: teacher_of(name, policy, env, network),
         rounded=partial(policy_model, env, kind, units=units, precision="bfloat16")

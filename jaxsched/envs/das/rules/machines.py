@@ -35,7 +35,7 @@ from jaxsched.errors import JaxschedError
 from jaxsched.ops import bit_sets as bits
 from jaxsched.ops.batching import apply_if
 from jaxsched.options import Bounds
-from jaxsched.types import Array
+from jaxsched.types import NO_JOB, Array
 
 WORD = 32
 FIELDS = ("GPUs", "CPUs", "GB of memory", "network-active GPUs")
@@ -195,7 +195,6 @@ class Entries(NamedTuple):
         )
 
 
-NOBODY = -1
 BYTES = 4  # of a word
 MOST_WRITTEN_OUT = 16  # machines; of more the entries are listed
 
@@ -243,7 +242,7 @@ def nobody_runs(cluster: Cluster) -> Running:
         alloc=Entries.none(cluster, rows)
         if listed
         else jnp.zeros((cluster.num_servers, rows), jnp.int8),
-        job=jnp.full(rows, NOBODY, jnp.int32),
+        job=jnp.full(rows, NO_JOB, jnp.int32),
         request=jnp.zeros(rows, jnp.uint32),
         base=zero,
         num_gpus=zero,
@@ -336,7 +335,7 @@ def release(running: Running, ends: Array) -> Running:
         alloc=alloc.without(ends)
         if isinstance(alloc, Entries)
         else jnp.where(ends, 0, alloc).astype(jnp.int8),
-        job=jnp.where(ends, NOBODY, running.job),
+        job=jnp.where(ends, NO_JOB, running.job),
         request=jnp.where(ends, np.uint32(0), running.request),
     )
 

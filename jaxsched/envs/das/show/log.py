@@ -16,13 +16,13 @@ from jaxsched.core.recorder import JobEvents, gather
 from jaxsched.core.trajectory import Trajectory
 from jaxsched.envs.das.environment import DAS, StepMetrics
 from jaxsched.envs.das.rules import DURATION, GPUS, INSTANCES, NUM_GPUS, SUBMIT, Params, machines
-from jaxsched.envs.das.rules.machines import NOBODY, Cluster, Running
+from jaxsched.envs.das.rules.machines import Cluster, Running
 from jaxsched.jobs import metrics
 from jaxsched.jobs.lanes import Lanes
 from jaxsched.jobs.metrics import Metric
 from jaxsched.jobs.schedule import Fact, Line, Pieces, Schedule, server_bands, steps, usual_lines
 from jaxsched.systems.recording import Recording, time_of
-from jaxsched.types import Array, TimeStep
+from jaxsched.types import NO_JOB, Array, TimeStep
 
 NEVER = -1
 
@@ -93,8 +93,8 @@ def _events(records: Records, timestep: TimeStep) -> JobEvents:
     step: StepMetrics = timestep.metrics
     machines = {} if records.machines is None else {"machines": step.counts}
     return JobEvents(
-        started=jnp.where(step.placed, step.window, NOBODY),
-        finished=jnp.where(step.finish >= 0, step.running, NOBODY),
+        started=jnp.where(step.placed, step.window, NO_JOB),
+        finished=jnp.where(step.finish >= 0, step.running, NO_JOB),
         of_started={"start": step.time, **machines},
         of_finished={"finish": step.finish},
         amounts={"total_reward": timestep.reward, "decisions": step.decides},
@@ -279,7 +279,7 @@ def contention(cluster: Cluster, table: np.ndarray, gangs: Gangs) -> Contention:
     counts = np.where(begins[:, None], gangs.counts[job], 0)
     running, percent = _played(
         cluster,
-        np.pad(job, (0, behind), constant_values=NOBODY - 1).astype(np.int32),
+        np.pad(job, (0, behind), constant_values=NO_JOB - 1).astype(np.int32),
         np.pad(begins, (0, behind)),
         np.pad(table[job], ((0, behind), (0, 0))).astype(np.int32),
         np.pad(counts, ((0, behind), (0, 0))).astype(np.int8),

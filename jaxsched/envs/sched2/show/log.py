@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsched.core.evaluation import Recorder
-from jaxsched.core.recorder import NOBODY, JobEvents, gather
+from jaxsched.core.recorder import JobEvents, gather
 from jaxsched.core.trajectory import Step, Trajectory
 from jaxsched.envs.sched2.environment import Params, Sched2, StepMetrics
 from jaxsched.envs.sched2.heuristics import MODES, any_baseline, numbered
@@ -36,7 +36,7 @@ from jaxsched.systems.cases import (
 )
 from jaxsched.systems.figures import Curve, Figures, MetricGroup
 from jaxsched.systems.recording import Recording, time_of
-from jaxsched.types import Array, TimeStep
+from jaxsched.types import NO_JOB, Array, TimeStep
 
 OWN_METRICS = {
     "fragmentation": Metric("fragmentation", "", "lower", 4, "mean server fragmentation at starts"),
@@ -117,7 +117,7 @@ def _events(records: Records, timestep: TimeStep) -> JobEvents:
     del records
     step: StepMetrics = timestep.metrics
     start = step.start
-    row = jnp.where(start.started, start.job, NOBODY)
+    row = jnp.where(start.started, start.job, NO_JOB)
     return JobEvents(
         started=row,
         finished=row,

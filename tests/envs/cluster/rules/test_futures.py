@@ -77,7 +77,7 @@ def running_of(state):
 
 def unended_of(state, own):
     """Seconds of work done by each job that was submitted and has not ended; row to seconds."""
-    running, waiting = running_of(state), set(state.window.tolist()) - {own.nobody}
+    running, waiting = running_of(state), set(state.window.tolist()) - {own.empty_row}
     waiting |= set(range(int(state.entered), int(state.arrived)))
     done = dict.fromkeys(waiting, 0)
     for row in waiting | running.keys():
@@ -201,7 +201,7 @@ def test_what_is_known_of_the_jobs_is_what_the_host_makes_of_the_table():
         for draw in range(3):
             columns = {name: getattr(drawn, of)[draw, 0, :count] for name, of in names.items()}
             more = {"thresholds": (10, 40)} if env.suspends else {}
-            built = env.params([columns], length=own.nobody, **more).jobs
+            built = env.params([columns], length=own.empty_row, **more).jobs
             for name in ("number", "traits", "steps"):
                 was, found = (getattr(jobs.known, name) for jobs in (built, drawn))
                 np.testing.assert_array_equal(was[0], found[draw, 0], name)
@@ -237,14 +237,14 @@ def test_futures_play_to_their_end_and_cost_what_their_jobs_take(name):
             action, _ = policy.act((), (), view, key)
             state, timestep = env.step(key, state, action, params)
             row = timestep.metrics.started
-            row = jnp.where(row < 0, given.jobs.nobody, row)
+            row = jnp.where(row < 0, given.jobs.empty_row, row)
             finish = finish.at[row].set(timestep.metrics.of_finished["finish"])
             held = jnp.sum(state.held) == jnp.sum(state.free_from > state.time)
             return (state, finish), (timestep.reward, timestep.done, held)
 
         busy = state.free_from > state.time
-        row = jnp.where(busy, state.job, given.jobs.nobody)
-        finish = jnp.zeros(given.jobs.nobody + 1, jnp.int32).at[row].max(state.free_from)
+        row = jnp.where(busy, state.job, given.jobs.empty_row)
+        finish = jnp.zeros(given.jobs.empty_row + 1, jnp.int32).at[row].max(state.free_from)
         steps = 400 if env.suspends else env.max_steps(params)
         keys = jax.random.split(jax.random.key(0), steps)
         (_, finish), (reward, done, held) = jax.lax.scan(step, (state, finish), keys)

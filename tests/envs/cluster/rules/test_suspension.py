@@ -109,7 +109,7 @@ def test_thresholds_of_service_are_instants_of_decision():
         state, _ = step(state, given, 0, 1, -9)
     state, timestep = step(state, given, 0, 1, -9)
     assert int(timestep.metrics.started) == 1 and int(state.time) == 9  # its own threshold
-    state, timestep = step(state, given, 0, 1, 2)  # nobody starts below the score of waiting
+    state, timestep = step(state, given, 0, 1, 2)  # no job starts below the score of waiting
     assert int(state.time) == 13 and int(state.window[0]) == 0
     state, timestep = step(state, given, 0, 1, 2)  # unless nothing else would ever happen
     assert int(timestep.metrics.started) == 0 and timestep.terminated and int(state.time) == 20
