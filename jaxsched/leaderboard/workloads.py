@@ -9,7 +9,6 @@ import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,8 +20,8 @@ from jaxsched.jobs import JobTable
 from jaxsched.jobs.servers import Kind
 from jaxsched.leaderboard.sources import Drawn, Log, of_trace, read
 from jaxsched.trace_replay import Cluster
-from jaxsched.trace_replay.demands import capped
-from jaxsched.trace_replay.gpu_types import check_types, types_for
+from jaxsched.trace_replay.demands import capped, holds
+from jaxsched.trace_replay.gpu_types import check_types
 from jaxsched.trace_replay.outages import Outages, outages_of
 from jaxsched.trace_replay.speeds import read_speeds, with_speeds
 from jaxsched.trace_replay.tables import groups_of
@@ -336,8 +335,8 @@ def _with_speeds(workload: Workload, draw: Drawn, cluster: Cluster) -> Drawn:
         return draw
     bare = replace(draw.table, notes=())
     speeds = read_speeds(workload.speeds)
-    fits = partial(types_for, cluster)
-    table = with_speeds(bare, speeds, cluster.gpu_types, draw.log.job_type, usable=fits)
+    able = holds(bare, cluster)
+    table = with_speeds(bare, speeds, cluster.gpu_types, draw.log.job_type, able=able)
     check_types(table, cluster, "strict")
     both = hashlib.sha256(f"{draw.digest} {table.digest()}".encode()).hexdigest()
     return draw._replace(table=table, digest=both, notes=(*draw.notes, *table.notes))

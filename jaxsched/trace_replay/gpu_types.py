@@ -83,12 +83,6 @@ def check_types(table: JobTable, cluster: Cluster, locality: Locality) -> None:
         )
 
 
-def types_for(cluster: Cluster, num_gpus: int) -> list[str]:
-    """The types of GPUs of which one job can have so many."""
-    kinds = zip(cluster.kinds, cluster.gpu_types, strict=True)
-    return [name for kind, name in kinds if num_gpus <= kind.most_for_a_job]
-
-
 def speeds_of(table: JobTable, cluster: Cluster) -> Integers:
     """The speed of each job on each kind, int64 ``[n, K]``; 0: it cannot run there."""
     speeds = np.stack([table[PREFIX + name] for name in cluster.gpu_types], axis=1)

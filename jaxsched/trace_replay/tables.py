@@ -6,7 +6,6 @@ thresholds.
 """
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +14,7 @@ from jaxsched.errors import JaxschedError
 from jaxsched.jobs import RIGID_JOBS, Column, Integers, JobTable, validate
 from jaxsched.trace_replay import history
 from jaxsched.trace_replay.cluster import Cluster, counts_alone
-from jaxsched.trace_replay.demands import DEMANDS, check_demands, per_gpu
+from jaxsched.trace_replay.demands import DEMANDS, check_demands, holds, per_gpu
 from jaxsched.trace_replay.gittins import sample_levels
 from jaxsched.trace_replay.gpu_types import (
     Typed,
@@ -23,7 +22,6 @@ from jaxsched.trace_replay.gpu_types import (
     columns_of,
     speeds_of,
     typed,
-    types_for,
 )
 from jaxsched.trace_replay.history import EDGES, Known
 from jaxsched.trace_replay.outages import Events, Outages, as_events
@@ -38,7 +36,7 @@ from jaxsched.types import Array
 NEVER = 2**31 - 1
 LARGEST_PENALTY = 2**30
 MILLI = 1000
-MOST_CLASSES = 1024  # of jobs whose GPUs, owners and speeds on types of GPUs are equal
+MOST_CLASSES = 1024  # of jobs whose GPUs, owners, speeds and demands are equal
 CLASS_STEP = 8  # classes and blocks are padded to multiples, to compile less often
 
 COLUMNS = tuple(column for column in RIGID_JOBS if column.name != "model")
@@ -152,9 +150,9 @@ def as_table(
     optional = (*OPTIONAL.values(), *by_type, *(DEMANDS[name] for name in cluster.demands))
     schema = (*COLUMNS, *(column for column in optional if column.name in table.columns))
     validate(table, schema=schema, max_gpus=cluster.largest_job(locality), from_zero=False)
-    if speeds is not None:
-        table = with_speeds(table, speeds, cluster.gpu_types, usable=partial(types_for, cluster))
     check_demands(table, cluster, locality)
+    if speeds is not None:
+        table = with_speeds(table, speeds, cluster.gpu_types, able=holds(table, cluster))
     check_types(table, cluster, locality)
     return table
 
