@@ -28,6 +28,8 @@ Not readings, but what they are compared with to find the cause:
 normalised         advantages of a batch have mean 0 and deviation 1.
 epochs             a slot pays the epochs trained in it.
 epochs, slot alone
+own job            the paper's ablation (29.1 % worse there): each inference is paid its own job's
+                   share.
 """
 
 import sys
@@ -61,6 +63,7 @@ STUDY = Study(
         "normalised": ("learner.normalise_advantages=true",),
         "epochs": (EPOCHS,),
         "epochs, slot alone": (EPOCHS, SLOT_ALONE),
+        "own job": ("wrap.unit=own",),
     },
     train=Draw("dl2-sim", 0, 100),
     validation=Draw("dl2-sim", 2, 20),

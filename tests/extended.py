@@ -186,6 +186,7 @@ EXTENDED = (
     "exports/test_export.py::test_the_example_reads_it_with_numpy_alone[paper]",
     "exports/test_hostile.py",
     "exports/test_programs.py",
+    "kueue/test_documented.py",
     "leaderboard",
     "networks/test_walk_process.py",
     "networks/test_walk_process.py::test_float32_stands_much_data_and_the_least_noise",

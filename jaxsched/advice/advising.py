@@ -132,8 +132,8 @@ def advise(
       policy: of one's own, "module:function" each, as the leaderboard takes them.
       checkpoint: trained policies, as ``jaxsched.load`` finds them; they play the log as one
         episode.
-      shadow: what ``jaxsched slurm --dry-run`` wrote of these weeks: its folder, or the file of
-        decisions; the order that its policy wanted plays the log.
+      shadow: what ``jaxsched slurm`` or ``kueue`` with ``--dry-run`` wrote of these weeks: its
+        folder, or the file of decisions; the order that its policy wanted plays the log.
       history: share of the submissions before the jobs that count.
       by: whose waits are told apart, "group" or "user"; what the log has if absent.
       names: show names of groups and users, not hashes.

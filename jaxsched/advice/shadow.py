@@ -1,8 +1,9 @@
 """What the order that a policy wanted in the shadow would have done: a row of the page.
 
-``jaxsched slurm --dry-run`` logs the score that a policy gave each job that waited. The jobs of the
-log are played in order of these: the first that fits starts, and no job is suspended. Jobs that no
-pass saw wait go first, as they came: Slurm had started them before the policy had a say.
+``jaxsched slurm --dry-run`` and ``jaxsched kueue --dry-run`` log the score that a policy gave each
+job that waited. The jobs of the log are played in order of these: the first that fits starts, and
+no job is suspended. Jobs that no pass saw wait go first, as they came: the scheduler had started
+them before the policy had a say.
 """
 
 from collections.abc import Mapping
@@ -15,7 +16,7 @@ from jaxsched.jobs import JobTable
 from jaxsched.leaderboard.entries import Entry, by_priority, entries_of
 from jaxsched.leaderboard.window import Window
 from jaxsched.leaderboard.workloads import Prepared
-from jaxsched.slurm.decisions import shadow_scores
+from jaxsched.queues.decisions import shadow_scores
 from jaxsched.trace_replay import Cluster, Records
 
 
@@ -49,15 +50,14 @@ def shadow_entries(place: Path, ready: Prepared, window: Window) -> tuple[list[E
     return found, notes
 
 
-def _priority(scores: Mapping[int, float], ready: Prepared) -> np.ndarray:
+def _priority(scores: Mapping[str, float], ready: Prepared) -> np.ndarray:
     """The score of each job, float64 ``[n]``; minus infinity: none."""
     if ready.log.job_id is None:
         raise JaxschedError(
-            f"{ready.name}: jobs have no names; accepted: a log with Slurm's numbers of jobs, such "
-            "as sacct writes it"
+            f"{ready.name}: jobs have no names; accepted: a log with the scheduler's names of "
+            "jobs, such as sacct writes it"
         )
-    texts = {str(number): score for number, score in scores.items()}
-    return np.array([texts.get(str(name), -np.inf) for name in ready.log.job_id], np.float64)
+    return np.array([scores.get(str(name), -np.inf) for name in ready.log.job_id], np.float64)
 
 
 def _entry(policy: str, priority: np.ndarray) -> Entry:

@@ -31,7 +31,14 @@ import jax.numpy as jnp
 
 from jaxsched.algorithms import replay as memory
 from jaxsched.algorithms import returns
-from jaxsched.algorithms.actor_critic_gradients import Batch, Explore, Learning, Parts, learn_from
+from jaxsched.algorithms.actor_critic_gradients import (
+    Batch,
+    Credit,
+    Explore,
+    Learning,
+    Parts,
+    learn_from,
+)
 from jaxsched.algorithms.actor_critic_settings import ActorCriticConfig
 from jaxsched.algorithms.replay import Replay
 from jaxsched.algorithms.settings import traced_values
@@ -45,6 +52,7 @@ from jaxsched.algorithms.softmax import (
 )
 from jaxsched.core.learner import Learner, Metrics, Needs, Size
 from jaxsched.core.sharding import ENVS, num_parts, split_layout, whole, whole_layout
+from jaxsched.errors import JaxschedError
 from jaxsched.types import Array, PRNGKey, PyTree, Rollout, Specs
 
 
@@ -85,6 +93,7 @@ def actor_critic(
     value: nn.Module,
     config: ActorCriticConfig,
     explore: Explore | None = None,
+    credit: Credit | None = None,
 ) -> Learner:
     """An actor-critic learner.
 
@@ -95,12 +104,24 @@ def actor_critic(
         batched leaves under vmap.
       explore: ``(key, observation, mask, action, step) -> action`` over leaves ``[B, ...]``, may
         replace the sampled actions in training; ``step`` is the int32 number of updates done.
+      credit: ``(observation, action, following) -> reward`` of single decisions, where the
+        observation after their group tells; None: they share what the group earns. With replay
+        only.
 
     Returns:
       The learner. ``init`` takes parameters of the policy network; ``act`` samples unless
       ``greedy`` and returns no extras.
+
+    Raises:
+      JaxschedError: ``credit`` without replay.
     """
-    parts = Parts(policy, value, config, explore, clipped_adam(config.max_gradient_norm))
+    if credit is not None and not config.capacity:
+        raise JaxschedError(
+            f"ActorCriticConfig.capacity is {config.capacity}; single decisions are paid with "
+            "replay (capacity above 0) only"
+        )
+    optimiser = clipped_adam(config.max_gradient_norm)
+    parts = Parts(policy, value, config, explore, optimiser, credit)
     functions = partial(_init, parts), partial(_act, parts), partial(_update, parts)
     needs = _needs(config)
     return Learner(*functions, lambda state: state.params.policy, needs, layout=_layout)
@@ -315,13 +336,17 @@ def _repeated(
 
 
 def _decisions_of(parts: Parts, rollout: Rollout, groups: returns.Groups) -> Decision:
+    following, reward = returns.at_group_end(groups, rollout.next_observation), groups.reward
+    if parts.credit is not None:
+        of_each = jax.vmap(jax.vmap(parts.credit))
+        reward = of_each(rollout.observation, rollout.action, following).astype(jnp.float32)
     return Decision(
         observation=rollout.observation,
         mask=rollout.mask,
         action=rollout.action,
-        reward=groups.reward,
+        reward=reward,
         discount=groups.discount,
-        next_observation=returns.at_group_end(groups, rollout.next_observation),
+        next_observation=following,
         weight=_known_weight(parts, groups),
     )
 

@@ -26,6 +26,7 @@ from jaxsched.core.sharding import ENVS, num_parts, split
 from jaxsched.types import Array, PRNGKey, PyTree
 
 Explore = Callable[[PRNGKey, PyTree, Array, Array, Array], Array]
+Credit = Callable[[PyTree, Array, PyTree], Array]
 
 
 class Batch(NamedTuple):
@@ -55,6 +56,7 @@ class Parts(NamedTuple):
     config: ActorCriticConfig
     explore: Explore | None
     optimiser: optax.GradientTransformation
+    credit: Credit | None = None
 
     def logits(self, params: PyTree, observation: PyTree) -> Array:
         """Float32 ``[N, A]``."""

@@ -43,7 +43,7 @@ Checkpoints = Annotated[
 Shadow = Annotated[
     Path | None,
     typer.Option(
-        help="What jaxsched slurm --dry-run wrote of these weeks: its order is a row.",
+        help="What slurm or kueue --dry-run wrote of these weeks: its order is a row.",
         show_default="none",
         rich_help_panel=HEURISTICS,
     ),

@@ -15,6 +15,7 @@ from jaxsched.cli.doctor import doctor
 from jaxsched.cli.examples import EXAMPLES
 from jaxsched.cli.export import export
 from jaxsched.cli.headroom import headroom
+from jaxsched.cli.kueue import kueue
 from jaxsched.cli.leaderboard import leaderboard
 from jaxsched.cli.listing import list_all
 from jaxsched.cli.replay import replay
@@ -43,6 +44,7 @@ COMMANDS: dict[str, Command] = {
     "serve": serve,
     "simulate": simulate,
     "slurm": slurm,
+    "kueue": kueue,
     "sweep": sweep,
     "train": train,
 }

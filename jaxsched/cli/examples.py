@@ -43,6 +43,12 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "jaxsched slurm --policy sjf-est --every 60 --longest-wait 12h --partition gpu",
         "jaxsched slurm --restore",
     ),
+    "kueue": (
+        "jaxsched kueue --policy learned-once --history workloads.json --dry-run",
+        "jaxsched kueue --policy lrf --every 60 --longest-wait 12h --queue gpu",
+        "jaxsched kueue --read queues.json --policy qssf --history workloads.json",
+        "jaxsched kueue --restore",
+    ),
     "serve": (
         "jaxsched serve runs/first --port 8080",
         "jaxsched serve sched2/strict_sif --servers 40x8",

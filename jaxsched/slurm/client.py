@@ -1,57 +1,39 @@
-"""Slurm's own commands, each with a limit of time."""
+"""Slurm's controller, by its own commands."""
 
-import json
-import subprocess
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
-from jaxsched.errors import JaxschedError, first_line
+from jaxsched.errors import JaxschedError
+from jaxsched.queues.commands import Runner, reply, run
+from jaxsched.queues.jobs import Priorities, QueuedJob
 from jaxsched.slurm.queue import read_jobs
-
-TIMEOUT_S = 20.0
-
-Runner = Callable[[Sequence[str], str | None], tuple[int, str, str]]
-"""Words of a command and its standard input -> exit status, standard output and error."""
-
-
-def run(words: Sequence[str], text: str | None = None) -> tuple[int, str, str]:
-    """Run a command.
-
-    Raises:
-      JaxschedError: it is not there, or has not ended after ``TIMEOUT_S``.
-    """
-    try:
-        done = subprocess.run(
-            words, input=text, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
-        )
-    except FileNotFoundError as error:
-        raise JaxschedError(f"{words[0]}: there is no such command; is Slurm installed?") from error
-    except subprocess.TimeoutExpired as error:
-        raise JaxschedError(f"{words[0]}: no answer in {TIMEOUT_S:g} s") from error
-    except (OSError, UnicodeError) as error:
-        raise JaxschedError(f"{words[0]}: {first_line(error)}") from error
-    return done.returncode, done.stdout, done.stderr
 
 
 class Slurm:
-    """A cluster's controller, by its commands.
+    """A cluster's queue; see ``queues.jobs.Adapter``.
 
     Args:
       runner: runs a command; ``run`` by default.
     """
 
+    name = "slurm"
+    priorities = Priorities(1, 2**32 - 2**16 - 1)  # larger ones have other meanings; 0: held
+
     def __init__(self, runner: Runner = run) -> None:
         self._run = runner
 
-    def jobs(self) -> Any:
-        """What ``squeue --json --states=all`` prints: jobs that wait, run, or ended lately.
+    def jobs(self) -> list[QueuedJob]:
+        """What ``squeue --json --states=all`` prints.
 
         Raises:
-          JaxschedError: no answer, or not JSON.
+          JaxschedError: no answer, or none that can be read.
         """
-        return self._json(("squeue", "--json", "--states=all"))
+        return read_jobs(reply(self._run, ("squeue", "--json", "--states=all")))
 
-    def set_priorities(self, changes: Mapping[int, int]) -> list[int]:
+    def harm(self) -> str:
+        """Nothing: whom Slurm preempts, partitions and QOS say."""
+        return ""
+
+    def set_priorities(self, changes: Mapping[str, int]) -> list[str]:
         """Set priorities of waiting jobs, all in one call of ``scontrol``.
 
         Args:
@@ -69,20 +51,8 @@ class Slurm:
         status, _, said = self._run(("scontrol",), "\n".join([*lines, "quit"]) + "\n")
         if status == 0:
             return []
-        after = self._priorities()
+        after = {job.job_id: job.priority for job in self.jobs() if job.waits}
         refused = [job for job, value in changes.items() if after.get(job) != value]
         if len(refused) == len(changes) and any(job in after for job in refused):
             raise JaxschedError(f"scontrol: {(said.strip() or 'refused').splitlines()[-1]}")
         return refused
-
-    def _priorities(self) -> dict[int, int]:
-        return {job.number: job.priority for job in read_jobs(self.jobs()) if job.waits}
-
-    def _json(self, words: Sequence[str]) -> Any:
-        status, out, said = self._run(words, None)
-        if status:
-            raise JaxschedError(f"{words[0]}: exit status {status}: {said.strip()[:200]}")
-        try:
-            return json.loads(out)
-        except (ValueError, RecursionError) as error:
-            raise JaxschedError(f"{words[0]}: no JSON: {first_line(error)}") from error

@@ -2,61 +2,18 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs.columns import describe_value
+from jaxsched.queues.jobs import QueuedJob
 
 _GPUS = re.compile(r"gres[:/]gpu(?:[:/][^=,:]+)?[=:](\d+)")
+_RUNNING = {"RUNNING", "COMPLETING", "SUSPENDED"}
 _ENDED = {
     "BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY",
     "PREEMPTED", "TIMEOUT",
 }  # fmt: skip
-
-
-class QueuedJob(NamedTuple):
-    """A job of the queue; times are seconds of Unix time, 0: not known.
-
-    Attributes:
-      number: Slurm's.
-      state: such as ``PENDING``.
-      reason: why it waits.
-      priority: 0: it is held.
-      submit: its submission.
-      start: its start, or what Slurm expects.
-      end: its end, or what its limit allows.
-      num_gpus: of the whole job.
-      limit_s: its time limit, s; 0: none.
-      owner: its user and account.
-      partition: its partition.
-    """
-
-    number: int
-    state: str
-    reason: str
-    priority: int
-    submit: int
-    start: int
-    end: int
-    num_gpus: int
-    limit_s: int
-    owner: str
-    partition: str
-
-    @property
-    def waits(self) -> bool:
-        """Whether it is in the queue and may start one day; held jobs may not."""
-        return self.state == "PENDING" and self.priority > 0
-
-    @property
-    def runs(self) -> bool:
-        """Whether it holds its GPUs."""
-        return self.state in ("RUNNING", "COMPLETING", "SUSPENDED")
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether it ran and ended."""
-        return self.state in _ENDED and 0 < self.start < self.end
 
 
 def read_jobs(document: Any) -> list[QueuedJob]:
@@ -77,19 +34,23 @@ def read_jobs(document: Any) -> list[QueuedJob]:
 def _job(row: Any) -> QueuedJob:
     if not isinstance(row, Mapping) or "job_id" not in row:
         raise JaxschedError(f"squeue: a job is {describe_value(row)}; accepted: one with a job_id")
-    state = row.get("job_state", "")
+    states = row.get("job_state", "")
+    state = str(states[0] if isinstance(states, list) and states else states)
+    priority = 0 if row.get("dependency") or row.get("hold") else _number(row, "priority")
+    start, end = _number(row, "start_time"), _number(row, "end_time")
     return QueuedJob(
-        number=_number(row, "job_id"),
-        state=str(state[0] if isinstance(state, list) and state else state),
-        reason=str(row.get("state_reason", "")),
-        priority=0 if row.get("dependency") or row.get("hold") else _number(row, "priority"),
+        job_id=str(_number(row, "job_id")),
+        waits=state == "PENDING" and priority > 0,
+        runs=state in _RUNNING,
+        has_ended=state in _ENDED and 0 < start < end,
+        priority=priority,
         submit=_number(row, "submit_time"),
-        start=_number(row, "start_time"),
-        end=_number(row, "end_time"),
+        start=start,
+        end=end,
         num_gpus=_gpus(row),
         limit_s=60 * _number(row, "time_limit"),
         owner=f"{row.get('user_name', '')}/{row.get('account', '')}",
-        partition=str(row.get("partition", "")),
+        queue=str(row.get("partition", "")),
     )
 
 

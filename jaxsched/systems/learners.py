@@ -32,6 +32,8 @@ class Parts(NamedTuple):
       network: the policy's; None where ``model`` says what it is.
       value: makes the value network, of learners that have one.
       explore: distribution of exploring actions; None: the learner's own.
+      credit: what single decisions are paid, see ``algorithms.actor_critic``; None: their group's
+        reward.
       augment: augmentation of decisions before they are imitated; None: none.
       act: ``(scores, mask) -> action``, where the action is not one choice of several; None: it is.
       model: of a policy that is more than scores of actions; None: it is these.
@@ -43,6 +45,7 @@ class Parts(NamedTuple):
     network: Any = None
     value: Callable[[], Any] = lambda: None
     explore: Any = None
+    credit: Any = None
     augment: Any = None
     act: Callable[[Any, Any], Any] | None = None
     model: PolicyModel | None = None
@@ -165,7 +168,9 @@ _KNOWN: dict[type, Known] = {
     PPOConfig: Known("ppo", _ppo),
     ActorCriticConfig: Known(
         "actor_critic",
-        lambda parts: actor_critic(parts.network, parts.value(), parts.config, parts.explore),
+        lambda parts: actor_critic(
+            parts.network, parts.value(), parts.config, parts.explore, parts.credit
+        ),
     ),
     BranchingConfig: Known("branching", _branching),
     EvolutionConfig: Known("search", _search),

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import jax.numpy as jnp
 
+from jaxsched.algorithms.actor_critic_settings import ActorCriticConfig
 from jaxsched.algorithms.branching_settings import BranchingConfig
 from jaxsched.algorithms.evolution import EvolutionConfig
 from jaxsched.core.environment import Environment
@@ -201,14 +202,24 @@ def _of_network(system: System, recipe: Recipe, stage: Stage, env: Environment) 
         network = network.clone(**stage.network_options)
     network = _in_precision(network, stage.precision)
     explore = None if stage.explore is None else stage.explore(env)
+    credit = getattr(stage.wrap, "credit", None)
+    if credit is not None and not (
+        isinstance(stage.learner, ActorCriticConfig) and stage.critic == "observation"
+    ):
+        raise JaxschedError(
+            f"learner is {type(stage.learner).__name__} with critic {stage.critic!r}; single "
+            "decisions are paid with ActorCriticConfig and critic 'observation' only"
+        )
     whole = stage.critic == "state"
-    if whole:
+    if whole or credit is not None:
         network = Reads(network, seen)
         explore = None if explore is None else _of_seen(explore)
 
     def value() -> Any:
         kind = stage.value_network or recipe.network
         made = _in_precision(system.networks.value(recipe.env, kind), stage.precision)
+        if credit is not None:
+            return Reads(made, seen)
         return Reads(made, everything) if whole else made
 
     return Parts(
@@ -216,6 +227,7 @@ def _of_network(system: System, recipe: Recipe, stage: Stage, env: Environment) 
         network,
         value,
         explore=explore,
+        credit=credit,
         augment=None if stage.augment is None else stage.augment(env),
         act=_as_it_is if isinstance(recipe.env.action_spec(None), ArraySpec) else None,
     )

@@ -7,9 +7,9 @@ import pytest
 
 import jaxsched
 from jaxsched.leaderboard.workloads import prepare_log
+from jaxsched.queues.control import Control, Settings
+from jaxsched.queues.decisions import shadow_scores
 from jaxsched.slurm.client import Slurm
-from jaxsched.slurm.control import Control, Settings
-from jaxsched.slurm.decisions import shadow_scores
 from jaxsched.trace_replay import POLICIES, replay
 from tests.advice.sample import CLUSTER, SERVERS, log
 from tests.slurm.fake import Fake
@@ -88,7 +88,7 @@ def test_jobs_that_no_pass_saw_go_first_as_they_came(tmp_path):
 
 def test_scores_are_logged_once_and_the_last_one_counts(folder, tmp_path):
     scores = shadow_scores(folder)["sjf-est"]
-    assert scores == {100 + k: 60.0 * value for k, value in enumerate(log()["duration"])}
+    assert scores == {str(100 + k): 60.0 * value for k, value in enumerate(log()["duration"])}
     lines = [json.loads(line) for line in (folder / "decisions.jsonl").read_text().splitlines()]
     assert sum(len(line["scores"]) for line in lines) == len(scores)
     file = tmp_path / "decisions.jsonl"
@@ -100,7 +100,7 @@ def test_scores_are_logged_once_and_the_last_one_counts(folder, tmp_path):
         )
         + '{"policy": "sj'
     )
-    assert shadow_scores(file) == {"sjf-est": {1: 3.0, 2: float("inf")}}
+    assert shadow_scores(file) == {"sjf-est": {"1": 3.0, "2": float("inf")}}
 
 
 def test_what_is_no_log_of_a_shadow_is_one_line(folder, tmp_path):

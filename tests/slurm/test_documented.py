@@ -49,14 +49,14 @@ def fake(tmp_path, monkeypatch):
 
 def test_from_the_shadow_to_the_queue_and_back(fake, tmp_path, capsys):
     shadow, live, restore = documented("jaxsched slurm")
-    (judge,) = (words for words in documented("jaxsched advise") if "--shadow" in words)
+    (judge,) = (words for words in documented("jaxsched advise") if "runs/slurm" in words)
     log, found = tmp_path / "sacct.txt", fake.priorities()
     log.write_text(sacct(later=False))
 
     run(f"{shadow} --once --every 600", capsys)
     assert fake.priorities() == found
     assert not any(words[0] == "scontrol" for words, _ in fake.calls)
-    wanted = last_pass(tmp_path)["wanted"]
+    wanted = numbers(last_pass(tmp_path))
     assert sorted(wanted) == list(WAITING) != wanted
 
     log.write_text(sacct(later=True))
@@ -65,7 +65,7 @@ def test_from_the_shadow_to_the_queue_and_back(fake, tmp_path, capsys):
 
     log.write_text(sacct(later=False))
     run(f"{live} --once --every 600 --metrics-port 0", capsys)
-    assert fake.line() == last_pass(tmp_path)["wanted"] == wanted
+    assert fake.line() == numbers(last_pass(tmp_path)) == wanted
     changed = len(last_pass(tmp_path)["changes"])
     assert run(restore, capsys) == f"{changed} priorities put back\n"
     assert fake.priorities() == found
@@ -74,6 +74,10 @@ def test_from_the_shadow_to_the_queue_and_back(fake, tmp_path, capsys):
 def run(words, capsys):
     assert main(run_words(words)) == 0, capsys.readouterr().err
     return capsys.readouterr().out
+
+
+def numbers(line):
+    return [int(name) for name in line["wanted"]]
 
 
 def last_pass(folder):

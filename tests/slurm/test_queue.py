@@ -3,10 +3,7 @@
 import pytest
 
 from jaxsched.errors import JaxschedError
-from jaxsched.slurm.past import EndedJob, Past, of_log
 from jaxsched.slurm.queue import read_jobs
-from jaxsched.traces.trace import Trace
-from tests.slurm.fake import Fake
 
 OLD = {
     "job_id": 7, "job_state": "PENDING", "priority": 4294901757, "submit_time": 100,
@@ -27,8 +24,8 @@ NEW = OLD | {
 @pytest.mark.parametrize("row", [OLD, NEW], ids=["22.05", "23.11"])
 def test_a_waiting_job(row):
     (job,) = read_jobs({"jobs": [row]})
-    assert (job.number, job.num_gpus, job.limit_s, job.submit) == (7, 16, 1800, 100)
-    assert (job.priority, job.owner, job.partition) == (4294901757, "anna/lab", "main")
+    assert (job.job_id, job.num_gpus, job.limit_s, job.submit) == ("7", 16, 1800, 100)
+    assert (job.priority, job.owner, job.queue) == (4294901757, "anna/lab", "main")
     assert job.waits and not job.runs and not job.has_ended
 
 
@@ -73,37 +70,3 @@ def test_no_limit_is_none():
 def test_replies_that_are_none(document, words):
     with pytest.raises(JaxschedError, match=words):
         read_jobs(document)
-
-
-def test_ended_jobs_are_kept_once(tmp_path):
-    fake, path = Fake(), tmp_path / "ended.jsonl"
-    for number in (1, 2, 3):
-        fake.submit(number, gpus=number)
-    fake.start(1)
-    fake.start(2)
-    fake.now += 50
-    fake.end(1)
-    queue = read_jobs({"jobs": list(fake.jobs.values())})
-    past = Past(path)
-    assert past.add(queue) == 1
-    assert past.add(queue) == 0
-    assert past.jobs() == [EndedJob(1, 10_000, 10_000, 10_050, 1, "anna/lab")]
-    assert Past(path).jobs() == past.jobs()
-    with path.open("a") as file:
-        file.write("[2, 3")  # the process was killed while it wrote
-    assert Past(path).jobs() == past.jobs()
-    path.write_text("{}\n[2, 3]\n")
-    with pytest.raises(JaxschedError, match="line 1: is no ended job"):
-        Past(path)
-
-
-def test_a_log_of_this_slurm():
-    columns = {
-        "submit_time": [1e9, 1e9], "num_gpus": [2.0, 1], "duration": [60.0, 5],
-        "start_time": [1e9 + 5, float("nan")], "user": ["anna", "bob"], "group": ["lab", ""],
-    }  # fmt: skip
-    assert of_log(Trace(columns, clock="utc")) == [
-        EndedJob(-1, 10**9, 10**9 + 5, 10**9 + 65, 2, "anna/lab")
-    ]
-    with pytest.raises(JaxschedError, match="on a clock of dates"):
-        of_log(Trace(columns))

@@ -106,7 +106,8 @@ def test_starts_follow_the_network(slurm, tmp_path):
     print(f"learned-once: mean wait {wait_of(times):.1f} s")
     wanted = max((line["wanted"] for line in logged(tmp_path)), key=len)
     assert len(wanted) == len(LENGTHS)
-    assert order_of(times) == [number - min(wanted) for number in wanted]
+    numbers = [int(name) for name in wanted]
+    assert order_of(times) == [number - min(numbers) for number in numbers]
 
 
 def logged(folder):

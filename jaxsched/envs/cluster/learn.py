@@ -6,7 +6,12 @@ servers; what they learn plays on clusters of any size (``env.num_servers``, ``e
 Axes: ``W`` positions, ``C`` and ``F`` as in ``rules.observation``.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
+
+import flax.linen as nn
+import jax.numpy as jnp
 
 from jaxsched.algorithms.branching_settings import BranchingConfig
 from jaxsched.algorithms.evolution import EvolutionConfig
@@ -19,6 +24,11 @@ from jaxsched.networks import description as nd
 from jaxsched.networks.exportable import ExportableModule
 from jaxsched.systems.parts import PresetInfo, TraceSet
 from jaxsched.systems.recipe import Recipe, Stage
+from jaxsched.types import Array, PRNGKey
+
+LEAST_SERVICE = {"service": -1.0, "runs": 0.1}
+"""Weights of a linear score with suspension at the start: the least attained service (logarithm)
+runs, and a job makes way only for one that has had less than a third of its own."""
 
 WIDTHS = {"jobs": ((32, 32), (32,)), "linear": ((), ())}
 """Kinds of networks that score jobs: ``hidden`` and ``wait`` of ``JobScorer``."""
@@ -45,6 +55,20 @@ class JobScorer(ExportableModule):
     suspends: bool = False
     sees_run_times: bool = False
     has_types: bool = False
+
+    def initialiser(self, layer: str) -> nn.initializers.Initializer:
+        """A linear score of jobs that may be suspended is the least attained service at first."""
+        if layer == "job_score" and self.suspends and not self.hidden:
+            return self._least_service
+        return super().initialiser(layer)
+
+    def _least_service(self, key: PRNGKey, shape: Sequence[int], dtype: Any = jnp.float32) -> Array:
+        """``LEAST_SERVICE`` of the numbers of a position, 0 of all others."""
+        del key
+        _, position = _names(self)
+        column = [LEAST_SERVICE.get(name, 0.0) for name in position]
+        kernel = jnp.zeros(shape, dtype)
+        return kernel.at[: len(column), 0].set(jnp.array(column, dtype))
 
     def describe(self) -> list[nd.Step]:
         """Positions beside the cluster; the oldest job beside the cluster; joined."""
@@ -103,13 +127,18 @@ class ClusterValue(ExportableModule):
         ]
 
 
-def _sizes(network: JobScorer | ClusterValue) -> tuple[int, int]:
-    """C and F."""
-    cluster, position = unbatched(
+def _names(network: JobScorer | ClusterValue) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What the numbers of the cluster and of a position are."""
+    return unbatched(
         suspends=network.suspends,
         sees_run_times=network.sees_run_times,
         has_types=network.has_types,
     )
+
+
+def _sizes(network: JobScorer | ClusterValue) -> tuple[int, int]:
+    """C and F."""
+    cluster, position = _names(network)
     return len(cluster), len(position)
 
 

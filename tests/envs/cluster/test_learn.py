@@ -17,6 +17,7 @@ from jaxsched.core.recorder import job_recorder
 from jaxsched.envs.cluster import ClusterJobs
 from jaxsched.envs.cluster.heuristics import by_scores
 from jaxsched.envs.cluster.learn import ClusterValue, JobScorer
+from jaxsched.envs.cluster.rules.observation import unbatched
 from jaxsched.wrappers.fixed_length import FixedLength
 from tests.trace_replay.cases import random_columns
 
@@ -108,6 +109,18 @@ def test_a_search_moves_the_weights_of_a_scorer_that_suspends():
     for one, other in zip(jax.tree.leaves(before), jax.tree.leaves(after), strict=True):
         assert np.any(one != other)
     assert (metrics["incomplete"] < 1).all() and np.isfinite(metrics["mean_return"]).all()
+
+
+def test_a_linear_score_begins_as_the_least_attained_service():
+    network = JobScorer(SUSPENDING.window, (), (), suspends=True)
+    _, names = unbatched(suspends=True)
+    spec = SUSPENDING.observation_spec(params_of(SUSPENDING))
+    weights = network.init(jax.random.key(0), spec.zeros())
+    observation = jax.random.uniform(jax.random.key(1), spec.shape)
+    jobs = observation[-SUSPENDING.window * len(names) :].reshape(SUSPENDING.window, -1)
+    service, runs = (jobs[:, names.index(name)] for name in ("service", "runs"))
+    scores = network.apply(weights, observation)
+    np.testing.assert_allclose(scores[:-1], 0.1 * runs - service, rtol=1e-5, atol=1e-6)
 
 
 def test_the_searched_weights_play_another_window():

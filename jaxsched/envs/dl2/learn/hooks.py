@@ -24,7 +24,7 @@ Axes: ``E`` episodes, ``L`` increments of a plan, ``N`` recorded decisions.
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -48,7 +48,8 @@ from jaxsched.envs.dl2.rules.observation import ObservationKind
 from jaxsched.envs.dl2.rules.tables import Params, whole
 from jaxsched.errors import JaxschedError
 from jaxsched.ops.batching import select
-from jaxsched.types import Array, PRNGKey, PyTree, TimeStep
+from jaxsched.types import Array, ArraySpec, PRNGKey, PyTree, TimeStep
+from jaxsched.wrappers.privileged_state import Whole, WholeEnvState
 from jaxsched.wrappers.recorded import RecordedParams
 from jaxsched.wrappers.wrapper import Wrapper
 
@@ -275,13 +276,19 @@ class Paid:
 
     Attributes:
       unit: at the end of each ``slot`` as in the paper; or there, but by the epochs trained, not by
-        shares of each job's (``slot_epochs``); or in parts with each inference, as ``shares`` of
+        shares of each job's (``slot_epochs``); or there, but each inference by its own job's share
+        (``own``, ablation C13); or in parts with each inference, as ``shares`` of
         the epochs expected (the same sum) or as ``epochs``.
       urgency: with ``epochs``, the exponent by which those of jobs near their end count for more.
     """
 
-    unit: Literal["slot", "slot_epochs", "shares", "epochs"] = "slot"
+    unit: Literal["slot", "slot_epochs", "own", "shares", "epochs"] = "slot"
     urgency: float = 0.0
+
+    @property
+    def credit(self) -> Callable[..., Array] | None:
+        """What single inferences are paid; None: what their slot earns."""
+        return own_share if self.unit == "own" else None
 
     def __call__(self, env: DL2) -> Environment:
         """The environment that is learned in."""
@@ -289,7 +296,82 @@ class Paid:
             return env
         if self.unit == "slot_epochs":
             return replace(env, reward="epochs")
+        if self.unit == "own":
+            return ByJob(env)
         return Shaped(env, self.unit, self.urgency)
+
+
+class Payments(NamedTuple):
+    """Whom inferences are for, and what jobs earn.
+
+    Attributes:
+      rows: int32 ``[J]``, the job in each row of the window; N in empty ones.
+      earned: float32 ``[N + 1]``, epochs trained over epochs expected of each job in the slot that
+        has just ended, 0 of no job; all 0 inside a slot.
+    """
+
+    rows: Any
+    earned: Any
+
+
+@dataclass(frozen=True)
+class ByJob(Wrapper):
+    """``DL2`` whose observations are a ``Whole`` with ``Payments``; all else is the same."""
+
+    env: DL2
+
+    name = "dl2-by-job"
+    behaviour_version = 1
+
+    def reset(
+        self, key: PRNGKey, params: Params, episode: Array | None = None
+    ) -> tuple[WholeEnvState, TimeStep]:
+        """As ``DL2``."""
+        return self._report(self.env.reset(key, params, episode), params)
+
+    def step(
+        self, key: PRNGKey, state: WholeEnvState, action: Array, params: Params
+    ) -> tuple[WholeEnvState, TimeStep]:
+        """As ``DL2``, with what the jobs earned where a slot ends."""
+        return self._report(self.env.step(key, state.inner, action, params), params)
+
+    def observe(self, state: WholeEnvState, params: Params) -> tuple[Whole, Array]:
+        """The observation with the jobs of its rows, and the mask."""
+        observation, mask = self.env.observe(state.inner, params)
+        nothing = jnp.zeros(self.env.max_jobs(params) + 1, jnp.float32)
+        return Whole(observation, Payments(state.inner.rows, nothing)), mask
+
+    def observation_spec(self, params: Params) -> Whole:
+        """Specs of all parts."""
+        jobs = self.env.max_jobs(params)
+        rest = Payments(
+            ArraySpec((self.env.window,), jnp.int32, 0, jobs),
+            ArraySpec((jobs + 1,), jnp.float32, 0),
+        )
+        return Whole(self.env.observation_spec(params), rest)
+
+    def _report(
+        self, answer: tuple[ClusterState, TimeStep], params: Params
+    ) -> tuple[WholeEnvState, TimeStep]:
+        cluster, timestep = answer
+        shares = timestep.metrics.job_reward[: self.env.max_jobs(params)]
+        earned = jnp.append(shares.astype(jnp.float32), 0.0)
+        whole = Whole(timestep.observation, Payments(cluster.rows, earned))
+        return WholeEnvState(cluster), timestep._replace(observation=whole)
+
+
+def own_share(observation: Whole, action: Array, following: Whole) -> Array:
+    """What one inference is paid by its own job (ablation C13), float32 scalar.
+
+    Args:
+      observation: before it, with ``Payments``.
+      action: int32; void is paid the mean over the jobs that trained.
+      following: after its slot.
+    """
+    rows, earned = observation.rest.rows, following.rest.earned
+    row = jnp.minimum(action // KINDS, rows.shape[0] - 1)
+    trained = jnp.maximum(jnp.sum(earned > 0), 1)
+    return jnp.where(action < KINDS * rows.shape[0], earned[rows[row]], jnp.sum(earned) / trained)
 
 
 class ShapedState(NamedTuple):

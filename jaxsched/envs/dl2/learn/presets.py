@@ -436,6 +436,8 @@ def _of_published_learner(stage: Stage) -> tuple[str, ...]:
 def _of_reward(paid: Paid) -> tuple[str, ...]:
     if paid.unit == "slot_epochs":
         return ("reward: epochs trained in a slot, not shares of each job's (Eq. 1)",)
+    if paid.unit == "own":
+        return ("reward: each inference is paid its own job's share, not the slot's (Eq. 1)",)
     if paid.unit == "shares":
         return ("the slot's reward paid in parts, inference by inference (same sum)",)
     if paid.unit == "epochs":

@@ -15,12 +15,14 @@ from jaxsched.envs.dl2.jobs import dl2_tables
 from jaxsched.envs.dl2.learn import RowPolicy, RowValue, join_rows, policy_network, split_rows
 from jaxsched.envs.dl2.learn.hooks import (
     EPOCH_SLOTS,
+    ByJob,
     Paid,
     Schedules,
     Shaped,
     epsilon,
     job_aware,
     mending_action,
+    own_share,
     queue_of,
     record,
     shuffle_rows,
@@ -236,6 +238,63 @@ def test_the_shaped_reward_adds_up_slot_by_slot(unit, urgency, params):
         assert rewards.sum() <= total * (1 + 1e-5)
 
 
+def test_an_inference_is_paid_the_share_of_its_own_job(params):
+    env = ByJob(ENV)
+
+    def play(key):
+        def step(state, key):
+            before, mask = env.observe(state, params)
+            action = jax.random.categorical(key, jnp.where(mask, 0.0, -jnp.inf))
+            after, timestep = env.step(key, state, action, params)
+            told = timestep.metrics
+            kept = before, action, timestep.observation, told.slot_ended, told.job_reward
+            return after, (kept, state.inner.rows)
+
+        state, _ = env.reset(key, params, jnp.int32(1))
+        return jax.lax.scan(step, state, jax.random.split(key, 300))[1]
+
+    (before, action, after, ended, shares), rows = jax.jit(play)(jax.random.key(3))
+    ends = np.flatnonzero(ended)
+    steps = np.arange(ends[-1] + 1)
+    end = ends[np.searchsorted(ends, steps)]
+    paid = jax.vmap(own_share)(*jax.tree.map(lambda x: x[steps], (before, action)),
+                               jax.tree.map(lambda x: x[end], after))  # fmt: skip
+    shares, rows, action = map(np.asarray, (shares, rows, action))
+    for step, last, found in zip(steps, end, paid, strict=True):
+        earned = shares[last]
+        wanted = earned.sum() / max(np.count_nonzero(earned), 1)
+        if action[step] < 3 * ROWS:
+            wanted = np.append(earned, 0.0)[rows[step, action[step] // 3]]
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-7)
+    assert len(np.unique(np.round(paid, 5))) > len(ends)  # inferences of a slot differ
+
+
+def test_a_learner_that_pays_by_job_learns_and_others_refuse_to():
+    recipe = replace(presets.preset(SYSTEM, "paper"), env=ENV)
+    settings = ["wrap.unit=own", "supervised.skip=true", "loop.num_envs=2", "loop.num_updates=2"]
+    settings += ["learner.held=40", "learner.capacity=256", "learner.batch_size=16"]
+    recipe = override(recipe, settings)
+    (setup,) = stages_of(SYSTEM, recipe, TABLES)
+    params = setup.params_at(0.0)
+    carry = training.init(setup.env, setup.learner, setup.loop, jax.random.key(0), params)
+    before = jax.device_get(setup.learner.policy_params(carry.learner_state))
+    carry, _ = training.chunk(setup.env, setup.learner, setup.loop, carry, params, num_updates=2)
+    stored = carry.learner_state.replay.items
+    own = np.asarray(stored.observation.rest.rows)[0]
+    size = int(carry.learner_state.replay.size[0])
+    assert size and len(np.unique(own[:size])) > 3
+    rewards = np.asarray(stored.reward)[0, :size]
+    assert ((rewards >= 0) & (rewards <= 1)).all() and len(np.unique(rewards)) > 3
+    after = jax.device_get(setup.learner.policy_params(carry.learner_state))
+    pairs = zip(jax.tree.leaves(before), jax.tree.leaves(after), strict=True)
+    assert all(np.any(one != other) for one, other in pairs)
+    assert "its own job's share" in " ".join(setup.variants)
+    with pytest.raises(JaxschedError, match="with ActorCriticConfig and critic 'observation' only"):
+        stages_of(SYSTEM, override(recipe, ["critic=state"]), TABLES)
+    with pytest.raises(JaxschedError, match="capacity above 0"):
+        stages_of(SYSTEM, override(recipe, ["learner.capacity=0", "learner.held=0"]), TABLES)
+
+
 SEARCHED = (
     "search.learner.members=8",
     "search.learner.episodes=2",
@@ -284,6 +343,7 @@ def test_stages_are_what_a_recipe_names_and_does_not_leave_out():
 def test_what_is_paid_while_learning():
     assert Paid()(ENV) == ENV
     assert Paid("slot_epochs")(ENV) == replace(ENV, reward="epochs")
+    assert Paid("own")(ENV) == ByJob(ENV) and Paid("own").credit is own_share
     assert Paid("epochs", 0.6)(ENV) == Shaped(ENV, "epochs", 0.6)
 
 

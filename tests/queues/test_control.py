@@ -5,9 +5,9 @@ import json
 import pytest
 
 from jaxsched.errors import JaxschedError
-from jaxsched.slurm import orders
+from jaxsched.queues import orders
+from jaxsched.queues.control import Control, Settings, run
 from jaxsched.slurm.client import Slurm
-from jaxsched.slurm.control import Control, Settings, run
 from tests.slurm.fake import Fake
 
 USUAL = {"policy": "sjf-est", "every_s": 30.0, "longest_wait_s": 86_400.0, "most_changes": 200}
@@ -55,8 +55,8 @@ def test_a_dry_run_sets_nothing_and_logs_what_it_would(fake, tmp_path):
     assert "2 would change" in done.line(Settings(**USUAL, dry_run=True))
     assert fake.priorities() == found
     line = json.loads((tmp_path / "decisions.jsonl").read_text())
-    assert line["wanted"] == [3, 4, 2, 1]
-    assert line["slurm"] == [1, 2, 3, 4]
+    assert line["wanted"] == ["3", "4", "2", "1"]
+    assert line["slurm"] == ["1", "2", "3", "4"]
 
 
 def test_a_later_process_puts_back_what_an_earlier_one_found(fake, tmp_path):
@@ -98,7 +98,7 @@ def test_jobs_of_other_partitions_and_held_ones_are_left_alone(fake, tmp_path):
     fake.submit(5, limit=1, partition="other")
     fake.submit(6, limit=1, dependency="afterok:1")
     before = fake.priorities()
-    control(fake, tmp_path, partition="main").step()
+    control(fake, tmp_path, queue="main").step()
     assert fake.line()[0] == 3
     assert {n: fake.priorities()[n] for n in (5, 6)} == {n: before[n] for n in (5, 6)}
 
@@ -112,7 +112,7 @@ def test_a_job_that_starts_meanwhile_is_no_failure(fake, tmp_path):
             fake.start(2)
         return runner(words, text)
 
-    ours.slurm = Slurm(late)
+    ours.adapter = Slurm(late)
     done = ours.step()
     assert (done.changed, done.failure) == (1, "")
     assert fake.line() == [3, 4, 1]
@@ -194,9 +194,9 @@ def test_unknown_words_and_damaged_files(fake, tmp_path):
 
 
 def test_commands_that_are_not_there():
-    from jaxsched.slurm.client import run as run_command
+    from jaxsched.queues.commands import run as run_command
 
-    with pytest.raises(JaxschedError, match="is Slurm installed"):
+    with pytest.raises(JaxschedError, match="is it installed"):
         run_command(["no-such-command-at-all"])
 
 
@@ -204,9 +204,9 @@ def test_metrics(fake, tmp_path):
     pytest.importorskip("prometheus_client")
     from prometheus_client import generate_latest
 
-    from jaxsched.slurm.metrics import Metrics
+    from jaxsched.queues.metrics import Metrics
 
-    metrics = Metrics(0)
+    metrics = Metrics(0, "slurm")
     metrics(control(fake, tmp_path).step())
     fake.broken = (1, "", "gone")
     metrics(control(fake, tmp_path).step())

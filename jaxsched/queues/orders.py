@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
 from jaxsched.errors import JaxschedError
-from jaxsched.slurm.past import EndedJob
-from jaxsched.slurm.queue import QueuedJob
+from jaxsched.queues.jobs import EndedJob, QueuedJob, by_submission
 from jaxsched.trace_replay.forecasts import LATER, Schedule, forecasts
 
 Scores = Sequence[float]
@@ -44,7 +44,7 @@ def _forecast(scorer: str) -> Score:
         rows = [(job.submit, job.num_gpus, job.owner, job.start, job.end) for job in past]
         rows += [(job.submit, job.num_gpus, job.owner, job.start, LATER) for job in running]
         rows += [(job.submit, job.num_gpus, job.owner, LATER, LATER) for job in waiting]
-        order = sorted(range(len(rows)), key=lambda k: (jobs[k].submit, jobs[k].number))
+        order = sorted(range(len(rows)), key=lambda k: by_submission(jobs[k]))
         first = rows[order[0]][0]
 
         def since(time: int) -> int:
@@ -103,17 +103,31 @@ def scores_of(
 
 
 def ordered(
-    waiting: Sequence[QueuedJob], scores: Scores, *, now: int, longest_wait_s: float
+    waiting: Sequence[QueuedJob],
+    scores: Scores,
+    *,
+    now: int,
+    longest_wait_s: float,
+    ranks: Sequence[int] | None = None,
 ) -> list[QueuedJob]:
     """The waiting jobs, first in line first.
 
     Who has waited for ``longest_wait_s`` goes before everybody who has not, in order of submission.
     Ties go to the earlier submission, then to the lower number.
+
+    Args:
+      waiting: the jobs.
+      scores: of each job, lower first.
+      now: Unix time.
+      longest_wait_s: s.
+      ranks: of each job: larger ones go first, whatever the policy says and however long others
+        have waited; None: all are equal.
     """
 
-    def place(pair: tuple[QueuedJob, float]) -> tuple[bool, float, int, int]:
-        job, score = pair
+    def place(row: tuple[QueuedJob, float, int]) -> tuple[Any, ...]:
+        job, score, rank = row
         aged = now - job.submit >= longest_wait_s
-        return not aged, 0.0 if aged else score, job.submit, job.number
+        return -rank, not aged, 0.0 if aged else score, by_submission(job)
 
-    return [job for job, _ in sorted(zip(waiting, scores, strict=True), key=place)]
+    rows = zip(waiting, scores, ranks or [0] * len(waiting), strict=True)
+    return [job for job, _, _ in sorted(rows, key=place)]

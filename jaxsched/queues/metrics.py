@@ -3,7 +3,7 @@
 from typing import Any
 
 from jaxsched.errors import needed
-from jaxsched.slurm.control import Pass
+from jaxsched.queues.control import Pass
 
 
 class Metrics:
@@ -11,13 +11,14 @@ class Metrics:
 
     Args:
       port: where they are served, on this machine alone; 0: any free one.
+      scheduler: whose queue it is: names begin with ``jaxsched_`` and this.
 
     Raises:
       JaxschedError: the extra ``serve`` is not installed.
       OSError: the port is taken.
     """
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, scheduler: str) -> None:
         client: Any = needed("prometheus_client", "serve")
         self.registry = client.CollectorRegistry()
         words = {
@@ -28,11 +29,11 @@ class Metrics:
             "seconds": "Time that the last pass took",
         }
         self._gauges = {
-            name: client.Gauge(f"jaxsched_slurm_{name}", text, registry=self.registry)
+            name: client.Gauge(f"jaxsched_{scheduler}_{name}", text, registry=self.registry)
             for name, text in words.items()
         }
         self._passes, self._failures, self._changes = (
-            client.Counter(f"jaxsched_slurm_{name}", text, registry=self.registry)
+            client.Counter(f"jaxsched_{scheduler}_{name}", text, registry=self.registry)
             for name, text in (
                 ("passes", "Passes"),
                 ("failures", "Passes that changed nothing because something went wrong"),

@@ -3,28 +3,16 @@
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
 from jaxsched.errors import JaxschedError
-from jaxsched.slurm.queue import QueuedJob
+from jaxsched.queues.jobs import EndedJob, QueuedJob
 from jaxsched.traces.trace import Trace, known
 from jaxsched.traces.usable import job_rows
 
 MOST = 20_000
 """Jobs that are kept: the last ones."""
-
-
-class EndedJob(NamedTuple):
-    """A job that ran; times in seconds of one clock."""
-
-    number: int
-    submit: int
-    start: int
-    end: int
-    num_gpus: int
-    owner: str
 
 
 class Past:
@@ -40,10 +28,10 @@ class Past:
 
     def __init__(self, path: Path | None = None, earlier: Iterable[EndedJob] = ()) -> None:
         self._path = path
-        self._jobs = {(job.number, job.submit): job for job in earlier}
+        self._jobs = {(job.job_id, job.submit): job for job in earlier}
         if path is not None and path.exists():
             for job in _read(path):
-                self._jobs[job.number, job.submit] = job
+                self._jobs[job.job_id, job.submit] = job
 
     def __len__(self) -> int:
         """How many."""
@@ -57,10 +45,10 @@ class Past:
         """Take over the jobs of a queue that have ended; returns how many are new."""
         new = []
         for job in queue:
-            if not job.has_ended or not job.num_gpus or (job.number, job.submit) in self._jobs:
+            if not job.has_ended or not job.num_gpus or (job.job_id, job.submit) in self._jobs:
                 continue
-            ended = EndedJob(job.number, job.submit, job.start, job.end, job.num_gpus, job.owner)
-            self._jobs[job.number, job.submit] = ended
+            ended = EndedJob(job.job_id, job.submit, job.start, job.end, job.num_gpus, job.owner)
+            self._jobs[job.job_id, job.submit] = ended
             new.append(ended)
         if new and self._path is not None:
             with self._path.open("a", encoding="utf-8") as file:
@@ -74,7 +62,8 @@ def _read(path: Path) -> list[EndedJob]:
     found = []
     for number, line in enumerate(lines):
         try:
-            found.append(EndedJob(*json.loads(line)))
+            job = EndedJob(*json.loads(line))
+            found.append(job._replace(job_id=str(job.job_id)))  # once it was a number
         except (ValueError, TypeError) as error:
             if number < len(lines) - 1:
                 raise JaxschedError(f"{path}, line {number + 1}: is no ended job") from error
@@ -82,28 +71,28 @@ def _read(path: Path) -> list[EndedJob]:
 
 
 def of_log(trace: Trace) -> list[EndedJob]:
-    """The jobs of a log whose starts are known, on the log's clock.
+    """The jobs of a log whose starts are known, on the log's clock, by the log's names of jobs.
 
     Raises:
-      JaxschedError: the log's clock is not that of Slurm, or it has no starts.
+      JaxschedError: the log's clock is not the scheduler's, or it has no starts.
     """
     rows = job_rows(trace)
     if trace.clock == "relative" or not known(trace, "start_time")[rows].any():
         raise JaxschedError(
-            f"{trace.name}: has no starts on a clock of dates; accepted: a log of this Slurm, such "
-            "as sacct writes it"
+            f"{trace.name}: has no starts on a clock of dates; accepted: a log of this cluster, "
+            "such as sacct writes it"
         )
     rows = rows[known(trace, "start_time")[rows]]
-    names = {
-        name: trace[name][rows] if name in trace else np.full(len(rows), "")
-        for name in ("user", "group")
-    }
+    job_id, user, group = (
+        trace[name][rows] if name in trace else np.full(len(rows), "")
+        for name in ("job_id", "user", "group")
+    )
     start = trace["start_time"][rows]
     return [
-        EndedJob(k - len(rows), int(submit), int(begun), int(begun + ran), int(np.ceil(gpus)),
-                 f"{user}/{group}")
-        for k, (submit, begun, ran, gpus, user, group) in enumerate(
-            zip(trace["submit_time"][rows], start, trace["duration"][rows],
-                trace["num_gpus"][rows], names["user"], names["group"], strict=True)
+        EndedJob(str(name) or f"log-{k}", int(submit), int(begun), int(begun + ran),
+                 int(np.ceil(gpus)), f"{who}/{of}")
+        for k, (name, submit, begun, ran, gpus, who, of) in enumerate(
+            zip(job_id, trace["submit_time"][rows], start, trace["duration"][rows],
+                trace["num_gpus"][rows], user, group, strict=True)
         )
     ]  # fmt: skip

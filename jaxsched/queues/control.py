@@ -13,12 +13,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from jaxsched.arguments import argument
 from jaxsched.errors import JaxschedError, first_line
 from jaxsched.files import make_folder, write_whole
-from jaxsched.slurm import decisions, orders, priorities
-from jaxsched.slurm.client import Slurm
-from jaxsched.slurm.past import Past
-from jaxsched.slurm.queue import QueuedJob, read_jobs
+from jaxsched.queues import decisions, orders, priorities
+from jaxsched.queues.jobs import Adapter, QueuedJob
+from jaxsched.queues.past import Past
 
 FOUND, ENDED = "found.json", "ended.jsonl"
 """Files of the folder beside ``decisions``: priorities that were found, a line an ended job."""
@@ -27,7 +27,7 @@ MOST_FAILURES = 3
 """After so many passes in a row that failed, what was found is put back until one succeeds."""
 
 
-_REHEARSAL = QueuedJob(0, "PENDING", "", 1, 2**31 - 1, 0, 0, 1, 60, "", "")
+_REHEARSAL = QueuedJob("", True, False, False, 1, 2**31 - 1, 0, 0, 1, 60, "", "")
 
 
 class Settings(NamedTuple):
@@ -38,7 +38,7 @@ class Settings(NamedTuple):
       every_s: seconds from pass to pass; one that takes longer changes nothing.
       longest_wait_s: who has waited so long goes first.
       most_changes: priorities that one pass sets at most, those first in line first.
-      partition: the jobs of this one; None: of all.
+      queue: the jobs of this one; None: of all.
       dry_run: nothing is set, all is logged.
     """
 
@@ -46,7 +46,7 @@ class Settings(NamedTuple):
     every_s: float
     longest_wait_s: float
     most_changes: int
-    partition: str | None = None
+    queue: str | None = None
     dry_run: bool = False
 
 
@@ -87,7 +87,7 @@ class Control:
     """Orders a queue, pass by pass.
 
     Args:
-      slurm: the cluster.
+      adapter: the scheduler.
       settings: how.
       folder: of what is kept; see ``FOUND``.
       earlier: ended jobs of a log.
@@ -99,7 +99,7 @@ class Control:
 
     def __init__(
         self,
-        slurm: Slurm,
+        adapter: Adapter,
         settings: Settings,
         folder: Path,
         earlier: Sequence[Any] = (),
@@ -109,13 +109,13 @@ class Control:
             raise JaxschedError(
                 f"policy is {settings.policy!r}; accepted: {', '.join(orders.ORDERS)}"
             )
-        self.slurm, self.settings, self.folder = slurm, settings, folder
+        self.adapter, self.settings, self.folder = adapter, settings, folder
         self._clock = clock
         make_folder(folder / FOUND)
         self._past = Past(folder / ENDED, earlier)
         self._found, self._ours = _read_found(folder / FOUND)
         self._failures = 0
-        self._scores: dict[int, float] = {}
+        self._scores: dict[str, float] = {}
 
     def rehearse(self) -> None:
         """Order a queue of one job, so that what has to be compiled is before a pass waits for it.
@@ -146,38 +146,46 @@ class Control:
           How many.
 
         Raises:
-          JaxschedError: Slurm does not answer; what was found stays in the file.
+          JaxschedError: the scheduler does not answer; what was found stays in the file.
         """
-        queue = {job.number: job for job in read_jobs(self.slurm.jobs()) if job.waits}
+        queue = {job.job_id: job for job in self.adapter.jobs() if job.waits}
         back = {
-            number: found
-            for number, found in self._found.items()
-            if number in queue and queue[number].priority == self._ours.get(number)
+            name: found
+            for name, found in self._found.items()
+            if name in queue and queue[name].priority == self._ours.get(name)
         }
-        refused = self.slurm.set_priorities(back)
+        refused = self.adapter.set_priorities(back)
         self._found, self._ours = {}, {}
         self._keep()
         return len(back) - len(refused)
 
     def _step(self, began: float) -> Pass:
         settings, now = self.settings, int(self._clock())
-        queue = read_jobs(self.slurm.jobs())
+        queue = self.adapter.jobs()
         self._past.add(queue)
-        mine = [job for job in queue if settings.partition in (None, job.partition)]
+        mine = [job for job in queue if settings.queue in (None, job.queue)]
         waiting = [job for job in mine if job.waits and not self._is_theirs(job)]
         running = [job for job in mine if job.runs and job.num_gpus]
         scores = orders.scores_of(settings.policy, waiting, running, self._past.jobs())
-        line = orders.ordered(waiting, scores, now=now, longest_wait_s=settings.longest_wait_s)
-        before = {job.number: job.priority for job in waiting}
-        wanted = [job.number for job in line]
-        new = priorities.changes(wanted, before)
-        place = {number: k for k, number in enumerate(wanted)}
+        before = {job.job_id: job.priority for job in waiting}
+        found = [self._found.get(job.job_id, job.priority) for job in waiting]
+        line = orders.ordered(
+            waiting, scores, now=now, longest_wait_s=settings.longest_wait_s,
+            ranks=found if self.adapter.priorities.rank else None,
+        )  # fmt: skip
+        wanted = [job.job_id for job in line]
+        new = priorities.changes(wanted, before, self.adapter.priorities)
+        place = {name: k for k, name in enumerate(wanted)}
         first = sorted(new, key=place.__getitem__)[: settings.most_changes]
-        chosen = {number: new[number] for number in first}
+        chosen = {name: new[name] for name in first}
         took = time.perf_counter() - began
         if took > settings.every_s:
             raise JaxschedError(f"the pass took {took:.1f} s, longer than {settings.every_s:g} s")
         if not settings.dry_run:
+            if harm := self.adapter.harm():
+                raise JaxschedError(
+                    f"{harm}; accepted: one that does not, or {argument('dry_run')}"
+                )
             chosen = self._set(chosen, before)
         done = Pass(
             waiting=len(waiting),
@@ -192,30 +200,30 @@ class Control:
 
     def _new_scores(
         self, waiting: Sequence[QueuedJob], scores: Sequence[float]
-    ) -> dict[int, float | None]:
+    ) -> dict[str, float | None]:
         """The scores that the pass before did not have; None: the last place."""
-        now = {job.number: score for job, score in zip(waiting, scores, strict=True)}
-        new = {number: score for number, score in now.items() if self._scores.get(number) != score}
+        now = {job.job_id: score for job, score in zip(waiting, scores, strict=True)}
+        new = {name: score for name, score in now.items() if self._scores.get(name) != score}
         self._scores = now
-        return {number: None if math.isinf(score) else score for number, score in new.items()}
+        return {name: None if math.isinf(score) else score for name, score in new.items()}
 
-    def _set(self, chosen: dict[int, int], before: dict[int, int]) -> dict[int, int]:
+    def _set(self, chosen: dict[str, int], before: dict[str, int]) -> dict[str, int]:
         """Set priorities; what was found is kept before they are."""
-        gone = [number for number in self._ours if number not in before]
-        for number in gone:
-            del self._ours[number], self._found[number]
-        for number in chosen:
-            self._found.setdefault(number, before[number])
+        gone = [name for name in self._ours if name not in before]
+        for name in gone:
+            del self._ours[name], self._found[name]
+        for name in chosen:
+            self._found.setdefault(name, before[name])
         self._ours |= chosen
         if chosen or gone:
             self._keep()
-        refused = self.slurm.set_priorities(chosen)
-        return {number: value for number, value in chosen.items() if number not in refused}
+        refused = self.adapter.set_priorities(chosen)
+        return {name: value for name, value in chosen.items() if name not in refused}
 
     def _is_theirs(self, job: QueuedJob) -> bool:
         """Whether somebody has set a priority that we had set before."""
-        ours = self._ours.get(job.number)
-        return ours is not None and job.priority not in (ours, self._found[job.number])
+        ours = self._ours.get(job.job_id)
+        return ours is not None and job.priority not in (ours, self._found[job.job_id])
 
     def _given_back(self) -> str:
         """Put back what was found after failures; what came of it in words."""
@@ -234,18 +242,18 @@ class Control:
         self,
         now: int,
         done: Pass,
-        wanted: Sequence[int],
-        before: dict[int, int],
-        chosen: dict[int, int],
-        scores: dict[int, float | None],
+        wanted: Sequence[str],
+        before: dict[str, int],
+        chosen: dict[str, int],
+        scores: dict[str, float | None],
     ) -> None:
-        """A line with what the policy wants beside what Slurm has."""
+        """A line with what the policy wants beside what the scheduler has."""
         line = {
             "time": now,
             "policy": self.settings.policy,
             "dry_run": self.settings.dry_run,
             "wanted": list(wanted),
-            "slurm": sorted(before, key=lambda number: -before[number]),
+            self.adapter.name: sorted(before, key=lambda name: -before[name]),
             "changes": chosen,
             "scores": scores,
             **{name: getattr(done, name) for name in ("waiting", "running", "left", "seconds")},
@@ -254,7 +262,7 @@ class Control:
             file.write(json.dumps(line) + "\n")
 
 
-def _read_found(path: Path) -> tuple[dict[int, int], dict[int, int]]:
+def _read_found(path: Path) -> tuple[dict[str, int], dict[str, int]]:
     """Priorities found and set by an earlier process.
 
     Raises:
@@ -265,8 +273,7 @@ def _read_found(path: Path) -> tuple[dict[int, int], dict[int, int]]:
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
         found, ours = (
-            {int(number): int(value) for number, value in document[name].items()}
-            for name in ("found", "ours")
+            {job: int(value) for job, value in document[name].items()} for name in ("found", "ours")
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise JaxschedError(

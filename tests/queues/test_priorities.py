@@ -5,7 +5,15 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from jaxsched.slurm.priorities import LARGEST, changes
+from jaxsched.kueue.client import Kueue
+from jaxsched.queues import priorities
+from jaxsched.slurm.client import Slurm
+
+LARGEST = Slurm.priorities.largest
+
+
+def changes(wanted, before, accepted=Slurm.priorities):
+    return priorities.changes(wanted, before, accepted)
 
 
 def in_order(wanted, priorities):
@@ -35,6 +43,20 @@ def test_the_order_comes_and_no_fewer_changes_give_it(seed):
     assert all(1 <= value <= LARGEST for value in after.values())
     assert len(found) == 8 - most_kept([before[job] for job in wanted])
     assert changes(wanted, after) == {}
+
+
+def test_priorities_below_zero():
+    """Kueue's are 0 for everybody who has no class, and there is room on both sides."""
+    accepted = Kueue.priorities
+    wanted, before = [3, 1, 2, 0], dict.fromkeys(range(4), 0)
+    found = changes(wanted, before, accepted)
+    assert in_order(wanted, before | found)
+    assert len(found) == 3
+    for value in (accepted.lowest, accepted.largest):
+        after = dict.fromkeys(range(4), value)
+        after |= changes(wanted, after, accepted)
+        assert in_order(wanted, after)
+        assert all(accepted.lowest <= each <= accepted.largest for each in after.values())
 
 
 @pytest.mark.parametrize("top", [1, 3, 20, LARGEST])
