@@ -232,6 +232,7 @@ EXTENDED = (
     "test_new_learner.py",
     "test_runtime.py::test_compilations_are_kept_unless_the_user_says_where",
     "trace_replay/test_bounds.py::test_no_bound_is_above_the_optimum",
+    "trace_replay/test_demands.py::test_random_instances",
     "trace_replay/test_further_rules.py",
     "trace_replay/test_gpu_types.py::test_random_instances",
     "trace_replay/test_instants.py::test_busy_gpus_are_exact[las]",
