@@ -433,6 +433,7 @@ REPEATED: tuple[str, ...] = (
     "envs/mlfs/heuristics/test_pairs.py::test_search_plays_stretches_and_moves_the_weights",
     "envs/mlfs/heuristics/test_pairs.py::test_the_best_pair_goes_first[0]",
     "envs/mlfs/heuristics/test_pairs.py::test_the_description_gives_the_weights",
+    "envs/mlfs/heuristics/test_pairs.py::test_the_plan_of_a_slot_is_learnt_by_policy_gradient",
     "envs/mlfs/heuristics/test_pairs.py::test_the_pretrained_policy_plays_on_any_cluster",
     "envs/mlfs/heuristics/test_rule_slots.py::test_slots_of_a_rule_are_its_offers[gandiva]",
     "envs/mlfs/heuristics/test_rule_slots.py::test_slots_of_a_rule_are_its_offers[tiresias]",
