@@ -13,7 +13,6 @@ from benchmarks.evidence.judge import verdict
 from benchmarks.evidence.parts import LearnedReadings
 from benchmarks.evidence.sources import Plays, plays, read
 from benchmarks.papers import figures
-from benchmarks.readings import UNTRAINED
 from benchmarks.scripts import table
 from jaxsched.pictures import COLOURS
 from jaxsched.report.summary import labelled
@@ -45,7 +44,8 @@ def _table(given: LearnedReadings, played: Plays, told: dict[str, Any]) -> str:
     head = ["reading", "seeds", labelled(metrics[study.shown])]
     head += [f"against `{rival}`" for rival in given.rivals]
     head += [labelled(metrics[metric]) for metric in given.more]
-    head += [f"untrained, against `{given.rivals[0]}`", "update chosen", "updates run"]
+    before = study.start.removeprefix(", ")
+    head += [f"{before}, against `{given.rivals[0]}`", "update chosen", "updates run"]
     sign = played.sign(study.shown)
     learned = [name for name in told if name in played.values]
     rows = [
@@ -79,7 +79,7 @@ def _cells(given: LearnedReadings, played: Plays, name: str) -> list[str]:
 
 def _training(given: LearnedReadings, played: Plays, told: dict[str, Any], name: str) -> list[str]:
     rival, shown = given.rivals[0], given.study.shown
-    before = verdict(played, f"{name}{UNTRAINED}", rival, shown).change
+    before = verdict(played, f"{name}{given.study.start}", rival, shown).change
     chosen = ", ".join(map(str, told[name]["chosen"]))
     return [_per_cent(before), chosen, str(told[name]["updates"][-1])]
 

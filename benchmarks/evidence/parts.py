@@ -173,7 +173,8 @@ class LearnedReadings:
     Attributes:
       study: the readings.
       file: of the study.
-      rivals: rules that readings are compared with, the first also with the untrained networks.
+      rivals: rules that readings are compared with, the first also with what the last stage of the
+        recipe began with.
       told: above the tables.
       worlds: above the table of a world, where there are several.
       more: further metrics whose means are shown.

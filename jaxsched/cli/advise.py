@@ -25,7 +25,8 @@ LogFile = Annotated[str, typer.Argument(help="Log of a cluster, any format.", me
 Cluster = Annotated[
     str | None,
     typer.Option(
-        help="The cluster, servers x GPUs of each, such as 40x8 or 16x2,20x8.",
+        help="The cluster, servers x GPUs of each, such as 40x8, 16x2,20x8 or "
+        "40x8/96/512 (CPUs, GB).",
         show_default="none; without it the most GPUs that the log had in use are told",
     ),
 ]

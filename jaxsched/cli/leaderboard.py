@@ -62,7 +62,8 @@ MoreTraces = Annotated[
 Cluster = Annotated[
     str | None,
     typer.Option(
-        help="The cluster, servers x GPUs of each, such as 40x8, 16x2,20x8 or 4x8@v100,8x8@k80.",
+        help="The cluster, servers x GPUs of each, such as 40x8, 16x2,20x8, "
+        "4x8@v100,8x8@k80 or 40x8/96/512 (CPUs, GB).",
         show_default="as large as --load asks for",
         rich_help_panel=TRACES,
     ),

@@ -1,6 +1,7 @@
 """The size of a cluster as people type it: ``40x8``, or ``16x2,20x8`` where servers differ.
 
-``4x8@v100,8x8@k80`` is one whose servers have GPUs of different types.
+``4x8@v100,8x8@k80`` is one whose servers have GPUs of different types, ``40x8/96/512`` one with
+96 CPUs and 512 GB of memory in each server.
 """
 
 import re
@@ -17,12 +18,19 @@ GPU_TYPE = re.compile(r"[a-z][a-z0-9_]{0,31}", re.ASCII)
 """Names of types of GPUs."""
 
 _SIZE = re.compile(
-    rf"(\d+) ?[x×*] ?(\d+)(?: ?: ?(\d+))?(?: ?@ ?({GPU_TYPE.pattern}))?", re.ASCII | re.IGNORECASE
+    r"(\d+) ?[x×*] ?(\d+)(?: ?: ?(\d+))?(?: ?/ ?(\d+)(?: ?/ ?(\d+))?)?"
+    rf"(?: ?@ ?({GPU_TYPE.pattern}))?",
+    re.ASCII | re.IGNORECASE,
 )
+LIMITS = ("cpus", "memory_gb")
+"""What servers can have a limit of beside GPUs; columns of job tables."""
+MOST_OF_A_SERVER = 2**20
+"""CPUs, or GB of memory."""
+
 _ALIKE = "servers x GPUs of each, such as 40x8"
 _MIXED = (
     f"{_ALIKE}, or several with commas between, such as 16x2,20x8 (16x2:4: for jobs of at most "
-    "4 GPUs; 16x2@k80: GPUs of a type)"
+    "4 GPUs; 16x2@k80: GPUs of a type; 16x2/32/128: CPUs and GB)"
 )
 
 
@@ -34,12 +42,16 @@ class Kind(NamedTuple):
       gpus_per_server: GPUs of each.
       largest_job: GPUs of the largest job that may run on them.
       gpu_type: name of the type of their GPUs; empty where all are alike.
+      cpus: CPUs of each; 0: as many as jobs want.
+      memory_gb: GB of memory of each; 0: as much as jobs want.
     """
 
     num_servers: int
     gpus_per_server: int
     largest_job: int
     gpu_type: str = ""
+    cpus: int = 0
+    memory_gb: int = 0
 
     @property
     def num_gpus(self) -> int:
@@ -84,6 +96,11 @@ class Servers(NamedTuple):
         """Whether GPUs have types."""
         return any(kind.gpu_type for kind in self.kinds)
 
+    @property
+    def demands(self) -> tuple[str, ...]:
+        """What some servers have a limit of, of ``LIMITS``."""
+        return tuple(name for name in LIMITS if any(getattr(kind, name) for kind in self.kinds))
+
     def __str__(self) -> str:
         """As ``read_servers`` reads it."""
         if not self.kinds:
@@ -92,6 +109,8 @@ class Servers(NamedTuple):
         return ",".join(
             f"{kind.num_servers}x{kind.gpus_per_server}"
             + ("" if kind.largest_job == limit else f":{kind.largest_job}")
+            + (f"/{kind.cpus}" if kind.cpus or kind.memory_gb else "")
+            + (f"/{kind.memory_gb}" if kind.memory_gb else "")
             + (f"@{kind.gpu_type}" if kind.gpu_type else "")
             for kind, limit in zip(self.kinds, usual, strict=True)
         )
@@ -102,10 +121,11 @@ def read_servers(text: str, *, mixed: bool = False) -> Servers:
 
     ``16x2,20x8`` stands for servers of different sizes, ``16x2:4`` for servers on which jobs of at
     most 4 GPUs run. Without such a number jobs run on servers that hold them alone, larger jobs on
-    several of the largest servers. ``4x8@v100,8x8@k80`` stands for GPUs of two types.
+    several of the largest servers. ``4x8@v100,8x8@k80`` stands for GPUs of two types, ``40x8/96``
+    for 96 CPUs in each server, ``40x8/96/512`` for 512 GB of memory besides (0: no limit).
 
     Args:
-      text: as it was typed; blanks around ``x``, ``,``, ``:`` and ``@`` are accepted.
+      text: as it was typed; blanks around ``x``, ``,``, ``:``, ``/`` and ``@`` are accepted.
       mixed: servers may differ.
 
     Raises:
@@ -116,24 +136,26 @@ def read_servers(text: str, *, mixed: bool = False) -> Servers:
     parts = text.split(",") if len(text) <= LONGEST else []
     matches = [_SIZE.fullmatch(part.strip()) for part in parts]
     found = [_Part.of(match) for match in matches if match]
-    alike = len(found) == 1 and found[0].limit is None and not found[0].gpu_type
+    alike = len(found) == 1 and found[0] == _Part(found[0].servers, found[0].gpus)
     wrong = not found or len(found) < len(matches)
     wrong = wrong or min(min(part.servers, part.gpus) for part in found) < 1
     if wrong or not (mixed or alike):
         raise _refused(text, f"accepted: {_MIXED if mixed else _ALIKE}", "; ")
     if alike:
         return Servers(found[0].servers, found[0].gpus)
-    if len({(part.gpus, part.gpu_type) for part in found}) < len(found):
+    if len({part._replace(servers=0, limit=None) for part in found}) < len(found):
         which = "size and type" if any(part.gpu_type for part in found) else "size"
         why = f"with servers of the same {which} twice; accepted: every {which} once"
         raise _refused(text, why)
     if len({bool(part.gpu_type) for part in found}) > 1:
         why = "with a type for some GPUs only; accepted: one for all or for none"
         raise _refused(text, why)
+    if max(max(part.cpus, part.memory_gb) for part in found) > MOST_OF_A_SERVER:
+        raise _refused(text, f"accepted: up to {MOST_OF_A_SERVER} CPUs and GB", "; ")
     largest = max(part.gpus for part in found)
     kinds = []
     for part in found:
-        kind = Kind(part.servers, part.gpus, part.limit or 0, part.gpu_type)
+        kind = Kind(part.servers, part.gpus, part.limit or 0, *part[3:])
         if part.limit is None:
             kind = kind._replace(largest_job=_usual_limit(kind, largest))
         elif not 1 <= part.limit <= kind.num_gpus:
@@ -152,14 +174,17 @@ class _Part(NamedTuple):
 
     servers: int
     gpus: int
-    limit: int | None
-    gpu_type: str
+    limit: int | None = None
+    gpu_type: str = ""
+    cpus: int = 0
+    memory_gb: int = 0
 
     @classmethod
     def of(cls, match: re.Match[str]) -> "_Part":
-        servers, gpus, limit, gpu_type = match.groups()
+        servers, gpus, limit, cpus, memory, gpu_type = match.groups()
         told = None if limit is None else int(limit)
-        return cls(int(servers), int(gpus), told, (gpu_type or "").lower())
+        further = (gpu_type or "").lower(), int(cpus or 0), int(memory or 0)
+        return cls(int(servers), int(gpus), told, *further)
 
 
 def _refused(text: str, why: str, sign: str = ", ") -> JaxschedError:

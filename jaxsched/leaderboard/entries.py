@@ -80,6 +80,9 @@ class Entry(NamedTuple):
             return "owners"
         if prepared.cluster.gpu_types and self.policy is not None and not self.policy.takes_types:
             return "GPUs of one type"
+        takes = self.name not in GAVEL if self.policy is None else self.policy.takes_types
+        if prepared.cluster.demands and not takes:
+            return "servers without limits of CPUs and memory"
         fails = prepared.failures is not None
         if fails and (self.policy is None or not self.policy.takes_outages):
             return "servers that never fail"

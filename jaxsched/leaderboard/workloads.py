@@ -9,7 +9,6 @@ import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +20,8 @@ from jaxsched.jobs import JobTable
 from jaxsched.jobs.servers import Kind
 from jaxsched.leaderboard.sources import Drawn, Log, of_trace, read
 from jaxsched.trace_replay import Cluster
-from jaxsched.trace_replay.gpu_types import check_types, types_for
+from jaxsched.trace_replay.demands import capped, holds
+from jaxsched.trace_replay.gpu_types import check_types
 from jaxsched.trace_replay.outages import Outages, outages_of
 from jaxsched.trace_replay.speeds import read_speeds, with_speeds
 from jaxsched.trace_replay.tables import groups_of
@@ -318,12 +318,14 @@ def _on_cluster(workload: Workload, jobs: Sequence[Drawn]) -> list[Prepared]:
 def _capped(draw: Drawn, cluster: Cluster) -> Drawn:
     """The draw, its jobs capped to fit the cluster."""
     gpus, most = draw.table["num_gpus"], cluster.largest_job("strict")
-    count = int(np.sum(gpus > most))
-    if not count:
-        return draw
-    table = draw.table.with_columns(num_gpus=np.minimum(gpus, most))
-    note = f"{count} jobs capped at {most} GPUs"
-    return draw._replace(table=table, notes=(*draw.notes, note))
+    table, notes = draw.table, list(draw.notes)
+    if count := int(np.sum(gpus > most)):
+        table = table.with_columns(num_gpus=np.minimum(gpus, most))
+        notes.append(f"{count} jobs capped at {most} GPUs")
+    table, count = capped(table, cluster)
+    if count:
+        notes.append(f"{count} jobs capped at the {' and '.join(cluster.demands)} of servers")
+    return draw._replace(table=table, notes=tuple(notes))
 
 
 def _with_speeds(workload: Workload, draw: Drawn, cluster: Cluster) -> Drawn:
@@ -333,8 +335,8 @@ def _with_speeds(workload: Workload, draw: Drawn, cluster: Cluster) -> Drawn:
         return draw
     bare = replace(draw.table, notes=())
     speeds = read_speeds(workload.speeds)
-    fits = partial(types_for, cluster)
-    table = with_speeds(bare, speeds, cluster.gpu_types, draw.log.job_type, usable=fits)
+    able = holds(bare, cluster)
+    table = with_speeds(bare, speeds, cluster.gpu_types, draw.log.job_type, able=able)
     check_types(table, cluster, "strict")
     both = hashlib.sha256(f"{draw.digest} {table.digest()}".encode()).hexdigest()
     return draw._replace(table=table, digest=both, notes=(*draw.notes, *table.notes))

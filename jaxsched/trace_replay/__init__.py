@@ -14,6 +14,9 @@ of the largest servers all that they have together. With locality ``any`` kinds 
 rounded up, and of the kinds on which it fits the first listed, or the one on which it runs fastest
 (``Policy.type_choice``, ``gpu_types``). Orders go by run times as the table has them.
 
+**CPUs and memory** of servers can be limited. Then free GPUs of a server count for a job as far as
+what the server has left goes with them (``demands``).
+
 **An instant.** Completions come first, then arrivals, then scheduling: decisions are taken one
 after the other, each on the state that the last one left, until there is none to take.
 

@@ -36,7 +36,7 @@ class Cluster:
       num_servers: S.
       gpus_per_server: M.
       kinds: servers by their size and type, in the order in which they are numbered and filled;
-        none where all are alike (``of`` reads them from a text).
+        none where all are alike and without further limits (``of`` reads them from a text).
 
     Raises:
       JaxschedError: not whole numbers from 1 on, more than 2**15 GPUs in all, or kinds that do not
@@ -100,6 +100,11 @@ class Cluster:
         """The type of each kind's GPUs, ``[K]``; none where GPUs have no types."""
         return tuple(kind.gpu_type for kind in self.kinds) if self.servers.has_types else ()
 
+    @property
+    def demands(self) -> tuple[str, ...]:
+        """What servers have limits of beside GPUs: columns of job tables."""
+        return self.servers.demands
+
     @cached_property
     def server_gpus(self) -> tuple[int, ...]:
         """GPUs of each server, ``[S]``."""
@@ -129,6 +134,8 @@ def available(cluster: Cluster, gpus: Array) -> Array:
 
 def counts_alone(cluster: Cluster, locality: Locality) -> bool:
     """Whether the number of free GPUs alone says who fits."""
+    if cluster.demands:
+        return False
     if cluster.kinds:
         return locality == "any"
     return locality == "any" or 1 in (cluster.num_servers, cluster.gpus_per_server)
@@ -179,14 +186,14 @@ def fits(rooms: Array, num_gpus: Array, ranks: Array | None) -> Array:
     """Whether jobs of so many GPUs could start now, bool ``[...]``.
 
     Args:
-      rooms: from ``rooms_for``.
+      rooms: from ``rooms_for``, the same for all jobs or of each.
       num_gpus: int32 ``[...]``.
       ranks: int32 ``[..., K]``, the place of each kind in the jobs' order of kinds, from ``K`` on
         where they cannot run; None where GPUs have no types.
     """
     if ranks is None:
         return num_gpus <= rooms
-    return jnp.any((num_gpus[..., None] <= rooms) & (ranks < rooms.shape[0]), axis=-1)
+    return jnp.any((num_gpus[..., None] <= rooms) & (ranks < rooms.shape[-1]), axis=-1)
 
 
 def kind_for(
@@ -206,7 +213,7 @@ def kind_for(
 
 def kinds_for(rooms: Array, num_gpus: Array, ranks: Array) -> Array:
     """``kind_for`` of jobs, int32 ``[...]``; arguments as those of ``fits``."""
-    return jnp.argmin(jnp.where(num_gpus[..., None] <= rooms, ranks, rooms.shape[0]), axis=-1)
+    return jnp.argmin(jnp.where(num_gpus[..., None] <= rooms, ranks, rooms.shape[-1]), axis=-1)
 
 
 def size_of(cluster: Cluster, kind: Array | None) -> Array | int:

@@ -27,6 +27,7 @@ from jaxsched.trace_replay.cluster import (
     rooms_for,
     take_gpus,
 )
+from jaxsched.trace_replay.demands import Free, limits_of, usable
 from jaxsched.trace_replay.gpu_types import run_time_at, work_within
 from jaxsched.trace_replay.line import Line
 from jaxsched.trace_replay.policies import Locality, Mode
@@ -91,6 +92,7 @@ class State(NamedTuple):
     overflow: Array  # bool scalar, a job would end beyond int32
     committed: Committed | None  # in mode commit
     failing: fl.Failing | None = None  # where servers are away at times
+    use: Array | None = None  # int32 [D, M, S], what the GPU's last job needs of the demands
 
 
 def opened(rules: Rules, jobs: Jobs) -> State:
@@ -116,6 +118,7 @@ def opened(rules: Rules, jobs: Jobs) -> State:
         failing=None
         if jobs.events is None
         else fl.nothing_failed(cluster, jobs.duration, jobs.events),
+        use=jnp.zeros((len(cluster.demands), *gpus), jnp.int32) if cluster.demands else None,
     )
 
 
@@ -137,7 +140,7 @@ def step(rules: Rules, free_weight: Array, jobs: Jobs, state: State) -> State:
     failing, events, stopped = state.failing, jobs.events, jnp.int32(nobody)
     if failing is not None:
         is_free &= failing.away_until <= state.time
-    free = jnp.sum(is_free, axis=0, dtype=jnp.int32)
+    free = _free(rules, state, is_free)
     decides = (jobs.submit[state.arrived] > state.time) & (state.num_waiting > 0)
     if failing is not None and events is not None:
         due = fl.is_due(failing, events, state.time)
@@ -145,19 +148,20 @@ def step(rules: Rules, free_weight: Array, jobs: Jobs, state: State) -> State:
         stopped = jnp.where(state.overflow, nobody, stopped)
         decides &= ~due
     if isinstance(state.waiting, Line):
-        decides &= jnp.min(state.waiting.fewest) <= jnp.sum(free)
+        decides &= jnp.min(state.waiting.fewest) <= jnp.sum(free.gpus)
     job = jax.lax.cond(
         decides & ~state.overflow,
         lambda: next_job(rules, free_weight, jobs, state, free),
         lambda: jnp.int32(nobody),
     )
     starts = job < nobody
+    own = usable(cluster, free, _demand(jobs, job))
     placing = place(
-        cluster, rules.locality, free_weight, free, jobs.num_gpus[job], _ranks(jobs, job)
+        cluster, rules.locality, free_weight, own, jobs.num_gpus[job], _ranks(jobs, job)
     )
     taken = take_gpus(placing, is_free) & starts
     left = (jobs.duration if failing is None else failing.remaining)[job]
-    end = state.time + _seconds(rules, jobs, left, job, free)
+    end = state.time + _seconds(rules, jobs, left, job, own)
 
     event = jnp.min(jnp.where(has_ended, NEVER, state.free_from))
     if failing is not None and events is not None:
@@ -186,7 +190,7 @@ def step(rules: Rules, free_weight: Array, jobs: Jobs, state: State) -> State:
     outcome = Outcome(first, end, placing.num_servers, first_server(placing))
     if rules.estimated:
         believed = jobs.expected[job] if failing is None else _left(jobs, failing, job)
-        takes = _seconds(rules, jobs, believed, job, free)
+        takes = _seconds(rules, jobs, believed, job, own)
         until = state.time + jnp.minimum(takes, NEVER - state.time)
         expected = jnp.where(taken, until, expected)
     if rules.by_group:
@@ -203,7 +207,39 @@ def step(rules: Rules, free_weight: Array, jobs: Jobs, state: State) -> State:
         overflow=state.overflow | (starts & ((end < state.time) | (end == NEVER))),
         committed=None,
         failing=failing,
+        use=_used(jobs, state, job, taken),
     )
+
+
+def _free(rules: Rules, state: State, is_free: Array) -> Free:
+    """What is free of servers where these GPUs are, bool ``[M, S]``."""
+    gpus = jnp.sum(is_free, axis=0, dtype=jnp.int32)
+    if state.use is None:
+        return Free(gpus)
+    used = jnp.sum(jnp.where(is_free, 0, state.use), axis=1, dtype=jnp.int32)
+    return Free(gpus, jnp.array(limits_of(rules.cluster), jnp.int32) - used)
+
+
+def _demand(jobs: Jobs, job: Array) -> Array | None:
+    """What a job needs for a GPU, int32 ``[D]``; None where servers have no such limits."""
+    return None if jobs.demand is None else jobs.demand[class_of(jobs, job)]
+
+
+def _used(jobs: Jobs, state: State, job: Array, taken: Array) -> Array | None:
+    """``State.use`` once a job has taken GPUs."""
+    demand = _demand(jobs, job)
+    if state.use is None or demand is None:
+        return None
+    return jnp.where(taken, demand[:, None, None], state.use)
+
+
+def _rooms(rules: Rules, jobs: Jobs, free: Free) -> Array:
+    """``rooms_for`` jobs, of each class (``[K, ...]``) where servers have limits beside GPUs."""
+
+    def room(demand: Array | None) -> Array:
+        return rooms_for(rules.cluster, rules.locality, usable(rules.cluster, free, demand))
+
+    return room(None) if jobs.demand is None else jax.vmap(room)(jobs.demand)
 
 
 def _left(jobs: Jobs, failing: fl.Failing, job: Array) -> Array:
@@ -229,21 +265,22 @@ def _committed_step(
     """
     cluster, nobody = rules.cluster, rules.shape.num_jobs
     is_free = available(cluster, ~committed.held)
-    free = jnp.sum(is_free, axis=0, dtype=jnp.int32)
+    free = _free(rules, state, is_free)
     head = jax.lax.cond(
         (committed.job == nobody) & (state.num_waiting > 0) & ~state.overflow,
         lambda: _head(rules, free_weight, jobs, state, free),
         lambda: committed.job,
     )
-    room = rooms_for(cluster, rules.locality, free)
+    room = rooms_for(cluster, rules.locality, usable(cluster, free, _demand(jobs, head)))
     fits_now = fits(room, jobs.num_gpus[head], _ranks(jobs, head))
     starts = (head < nobody) & fits_now & ~state.overflow
     job = jnp.where(starts, head, nobody)
+    own = usable(cluster, free, _demand(jobs, job))
     placing = place(
-        cluster, rules.locality, free_weight, free, jobs.num_gpus[job], _ranks(jobs, job)
+        cluster, rules.locality, free_weight, own, jobs.num_gpus[job], _ranks(jobs, job)
     )
     taken = take_gpus(placing, is_free) & starts
-    end = state.time + _seconds(rules, jobs, jobs.duration[job], job, free)
+    end = state.time + _seconds(rules, jobs, jobs.duration[job], job, own)
 
     submit = jobs.submit[state.arrived]
     next_end = jnp.min(jnp.where(committed.held, state.free_from, NEVER))
@@ -271,10 +308,11 @@ def _committed_step(
             jnp.where(taken, committed.started, committed.number),
             committed.started + starts,
         ),
+        use=_used(jobs, state, job, taken),
     )
 
 
-def _head(rules: Rules, free_weight: Array, jobs: Jobs, state: State, free: Array) -> Array:
+def _head(rules: Rules, free_weight: Array, jobs: Jobs, state: State, free: Free) -> Array:
     """The first waiting job in order, whether it fits or not; int32 scalar, n if none waits."""
     if isinstance(state.waiting, Line):
         place, exists = ln.first(state.waiting, jobs.gpus_at, jnp.int32(ANY))
@@ -304,20 +342,20 @@ def _seconds(rules: Rules, jobs: Jobs, work: Array, job: Array, free: Array) -> 
     return run_time_at(work, jobs.typed.speed[own, kind])
 
 
-def _kinds(rules: Rules, jobs: Jobs, free: Array) -> Array:
+def _kinds(rules: Rules, jobs: Jobs, free: Free) -> Array:
     """The kind that jobs of each class would get now, int32 ``[K]``; junk where they do not fit."""
     assert jobs.typed is not None
-    room = rooms_for(rules.cluster, rules.locality, free)
+    room = _rooms(rules, jobs, free)
     return kinds_for(room, jobs.class_gpus, jobs.typed.rank)
 
 
-def next_job(rules: Rules, free_weight: Array, jobs: Jobs, state: State, free: Array) -> Array:
+def next_job(rules: Rules, free_weight: Array, jobs: Jobs, state: State, free: Free) -> Array:
     """The job that starts now, int32 scalar; n if none does."""
     nobody, cluster = rules.shape.num_jobs, rules.cluster
     if isinstance(state.waiting, Line):
-        return _next_in_line(rules, jobs, state, state.waiting, jnp.sum(free))
+        return _next_in_line(rules, jobs, state, state.waiting, jnp.sum(free.gpus))
     ranks = None if jobs.typed is None else jobs.typed.rank
-    room = rooms_for(cluster, rules.locality, free)
+    room = _rooms(rules, jobs, free)
     can_start = fits(room, jobs.class_gpus, ranks)
     if rules.isolated:
         left = jobs.quota - _held(rules, state)
@@ -328,23 +366,26 @@ def next_job(rules: Rules, free_weight: Array, jobs: Jobs, state: State, free: A
         return _first(rules, free_weight, jobs, state, free, jnp.where(can_start, ANY, -1))
     head = _head(rules, free_weight, jobs, state, free)
     own = _ranks(jobs, head)
-    head_fits = fits(room, jobs.num_gpus[head], own)
+    own_room = room if jobs.demand is None else room[class_of(jobs, head)]
+    head_fits = fits(own_room, jobs.num_gpus[head], own)
     if rules.mode == "block":
         return jnp.where(head_fits, head, nobody)
 
     def backfilled() -> Array:
-        needed = jobs.num_gpus[head]
-        promised, then_free = reservation(rules, state, needed, own)
+        needed, heads = jobs.num_gpus[head], _demand(jobs, head)
+        promised, then_free = reservation(rules, state, needed, own, heads)
 
-        def leaves_room(num_gpus: Array, ranks: Array | None) -> Array:
-            taken = place(cluster, rules.locality, free_weight, free, num_gpus, ranks).counts(free)
-            return fits(rooms_for(cluster, rules.locality, then_free - taken), needed, own)
+        def leaves_room(num_gpus: Array, ranks: Array | None, demand: Array | None) -> Array:
+            now = usable(cluster, free, demand)
+            taken = place(cluster, rules.locality, free_weight, now, num_gpus, ranks).counts(now)
+            left = usable(cluster, then_free.without(taken, demand), heads)
+            return fits(rooms_for(cluster, rules.locality, left), needed, own)
 
         gpus, soon = jnp.minimum(jobs.class_gpus, cluster.num_gpus), promised - state.time
         if jobs.typed is not None:
             speed = jnp.take_along_axis(jobs.typed.speed, _kinds(rules, jobs, free)[:, None], 1)
             soon = work_within(soon, speed[:, 0], ANY)
-        short = jnp.where(jax.vmap(leaves_room)(gpus, ranks), ANY, soon)
+        short = jnp.where(jax.vmap(leaves_room)(gpus, ranks, jobs.demand), ANY, soon)
         return _first(rules, free_weight, jobs, state, free, jnp.where(can_start, short, -1))
 
     return jax.lax.cond(head_fits, lambda: head, backfilled)
@@ -365,15 +406,15 @@ def _next_in_line(rules: Rules, jobs: Jobs, state: State, line: Line, room: Arra
 
     if rules.mode == "skip":
         return job_of(ln.first(line, jobs.gpus_at, room))
-    head = _head(rules, jnp.int32(0), jobs, state, jnp.zeros(0, jnp.int32))
+    head = _head(rules, jnp.int32(0), jobs, state, Free(jnp.zeros(0, jnp.int32)))
     head_fits = jobs.num_gpus[head] <= room
     if rules.mode == "block":
         return jnp.where(head_fits, head, nobody)
 
     def backfilled() -> Array:
         needed = jobs.num_gpus[head]
-        promised, then_free = reservation(rules, state, needed, None)
-        spare = jnp.sum(then_free) - needed
+        promised, then_free = reservation(rules, state, needed, None, None)
+        spare = jnp.sum(then_free.gpus) - needed
         short = promised - state.time
         return job_of(ln.first_beside(line, jobs.gpus_at, room, spare, short))
 
@@ -381,14 +422,14 @@ def _next_in_line(rules: Rules, jobs: Jobs, state: State, line: Line, room: Arra
 
 
 def reservation(
-    rules: Rules, state: State, num_gpus: Array, ranks: Array | None
-) -> tuple[Array, Array]:
-    """When a job of that many GPUs and order of kinds will fit if nobody else starts.
+    rules: Rules, state: State, num_gpus: Array, ranks: Array | None, demand: Array | None
+) -> tuple[Array, Free]:
+    """When a job of that many GPUs, order of kinds and demand will fit if nobody else starts.
 
     A job that has outrun its estimate is expected to end in the next second.
 
     Returns:
-      When, int32 scalar (s), and the free GPUs of each server at that time, int32 ``[S]``.
+      When, int32 scalar (s), and what is free at that time.
     """
     until = state.free_from
     if rules.estimated:
@@ -396,13 +437,14 @@ def reservation(
     if state.failing is not None:
         until = jnp.maximum(until, state.failing.away_until)
 
-    def free_at(time: Array) -> Array:
-        return jnp.sum(available(rules.cluster, until <= time), axis=0, dtype=jnp.int32)
+    def free_at(time: Array) -> Free:
+        return _free(rules, state, available(rules.cluster, until <= time))
 
     def halve(bounds: tuple[Array, Array]) -> tuple[Array, Array]:
         too_early, enough = bounds
         middle = too_early + (enough - too_early) // 2
-        room = rooms_for(rules.cluster, rules.locality, free_at(middle))
+        then = usable(rules.cluster, free_at(middle), demand)
+        room = rooms_for(rules.cluster, rules.locality, then)
         holds = fits(room, num_gpus, ranks)
         return jnp.where(holds, too_early, middle), jnp.where(holds, middle, enough)
 
@@ -437,7 +479,7 @@ def _kth(values: Array, k: Array, below: Array, most: Array) -> Array:
 
 
 def _first(
-    rules: Rules, free_weight: Array, jobs: Jobs, state: State, free: Array, limit: Array
+    rules: Rules, free_weight: Array, jobs: Jobs, state: State, free: Free, limit: Array
 ) -> Array:
     """The first in order of the waiting jobs whose run time keeps their class's limit; or n."""
     nobody = rules.shape.num_jobs
@@ -498,20 +540,21 @@ def _held(rules: Rules, state: State) -> Array:
     return jnp.sum(group[None, :] == numbers[:, None], axis=1, dtype=jnp.int32)
 
 
-def alignment(rules: Rules, free_weight: Array, jobs: Jobs, free: Array) -> Array:
+def alignment(rules: Rules, free_weight: Array, jobs: Jobs, free: Free) -> Array:
     """Tetris' alignment of each class with its servers, int32 ``[K]``, in shares of the mean.
 
     Junk for classes that do not fit.
     """
     most = rules.cluster.num_servers * rules.cluster.gpus_per_server
 
-    def of_class(num_gpus: Array, ranks: Array | None) -> Array:
-        placing = place(rules.cluster, rules.locality, free_weight, free, num_gpus, ranks)
-        return jnp.sum(placing.counts(free) * free)
+    def of_class(num_gpus: Array, ranks: Array | None, demand: Array | None) -> Array:
+        own = usable(rules.cluster, free, demand)
+        placing = place(rules.cluster, rules.locality, free_weight, own, num_gpus, ranks)
+        return jnp.sum(placing.counts(own) * free.gpus)
 
     gpus = jnp.minimum(jobs.class_gpus, most)
     ranks = None if jobs.typed is None else jobs.typed.rank
-    return 1000 * jax.vmap(of_class)(gpus, ranks) // jobs.align_unit
+    return 1000 * jax.vmap(of_class)(gpus, ranks, jobs.demand) // jobs.align_unit
 
 
 GROUPS_FIRST: dict[Ranking, Callable[[Rules, Jobs, State], Array]] = {

@@ -16,6 +16,7 @@ from jaxsched.arguments import argument
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import Column, Integers, JobTable
 from jaxsched.trace_replay.cluster import Cluster
+from jaxsched.trace_replay.demands import holds
 from jaxsched.trace_replay.policies import Locality, TypeChoice
 from jaxsched.types import Array
 
@@ -76,15 +77,10 @@ def check_types(table: JobTable, cluster: Cluster, locality: Locality) -> None:
     if stuck.size:
         raise JaxschedError(
             f"table '{table.name}', job {int(stuck[0])}: it cannot run on any type of GPU that has "
-            f"{int(table['num_gpus'][stuck[0]])} of them for one job; accepted: a speed above 0 on "
-            "one that has"
+            f"{int(table['num_gpus'][stuck[0]])} of them for one job"
+            f"{' with its CPUs and memory' if cluster.demands else ''}; accepted: a speed above 0 "
+            "on one that has"
         )
-
-
-def types_for(cluster: Cluster, num_gpus: int) -> list[str]:
-    """The types of GPUs of which one job can have so many."""
-    kinds = zip(cluster.kinds, cluster.gpu_types, strict=True)
-    return [name for kind, name in kinds if num_gpus <= kind.most_for_a_job]
 
 
 def speeds_of(table: JobTable, cluster: Cluster) -> Integers:
@@ -139,6 +135,5 @@ def work_within(seconds: Array, speed: Array, most: int) -> Array:
 
 def _can_run(table: JobTable, cluster: Cluster) -> np.ndarray:
     """Whether a job can run on servers of each kind, bool ``[n, K]``."""
-    largest = np.array([kind.most_for_a_job for kind in cluster.kinds])
     fast = np.stack([table[PREFIX + name] > 0 for name in cluster.gpu_types], axis=1)
-    return fast & (table["num_gpus"][:, None] <= largest[None, :])
+    return fast & holds(table, cluster)

@@ -155,11 +155,13 @@ def _refuse_late(table: JobTable, overflow: bool) -> None:
 
 def _rules(cluster: Cluster, policy: Policy, shape: Shape) -> Any:
     if policy.keeps_accounts:
-        if cluster.gpu_types:
+        limits = cluster.gpu_types or cluster.demands
+        if limits:
+            what = "GPUs of different types" if cluster.gpu_types else "limits of CPUs and memory"
             why = "suspends jobs" if policy.preemptive else "learns from the jobs before"
             raise JaxschedError(
-                f"rigid: order {policy.order} {why}, which GPUs of different types are not made "
-                "for; accepted: an order that does not"
+                f"rigid: order {policy.order} {why}, which {what} are not made for; accepted: an "
+                "order that does not"
             )
         scorer: Any = policy.order if policy.learns else ""
         return accounts.Rules(

@@ -8,7 +8,7 @@ GPUs and more, up to the next row of the same type of job; 0: the job cannot run
 import csv
 import hashlib
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib import resources
 from typing import NamedTuple
 
@@ -126,7 +126,7 @@ def with_speeds(
     gpu_types: Sequence[str],
     job_types: npt.NDArray[np.str_] | None = None,
     *,
-    usable: Callable[[int], Sequence[str]] | None = None,
+    able: npt.NDArray[np.bool_] | None = None,
 ) -> JobTable:
     """The jobs with their speed on each type of GPU (columns ``speed_<type>``).
 
@@ -141,8 +141,8 @@ def with_speeds(
       gpu_types: the types of the cluster.
       job_types: what each job trains, ``[n]``; None: told by the column ``kind``, where there is
         one (``jaxsched.traces.details``; batch sizes are drawn then).
-      usable: types of GPUs that can hold a job of a size; types of jobs that run on none of them
-        are not drawn (Gavel has no speed for some on K80). None: all types are.
+      able: whether each type of ``gpu_types`` can hold each job, ``[n, types]``; types of jobs that
+        run on none of them are not drawn (Gavel has no speed for some on K80). None: all can.
 
     Raises:
       JaxschedError: a type of GPU that the table of speeds has not, or jobs too small for it.
@@ -163,16 +163,18 @@ def with_speeds(
     named = [{kind_of(name), kind_of(name.partition(_BATCH)[0])} for name in speeds.job_types]
     row = np.zeros(len(table), np.int64)
     uniform, drawn = _draws(table), 0
-    pairs, of_job = np.unique(np.stack([gpus, codes], axis=1), axis=0, return_inverse=True)
-    for number, (size, code) in enumerate(pairs.tolist()):
+    told = [gpus, codes] if able is None else [gpus, codes, *able.T]
+    alike, of_job = np.unique(np.stack(told, axis=1), axis=0, return_inverse=True)
+    for number, (size, code, *holds) in enumerate(alike.tolist()):
         own = of_job.reshape(-1) == number
         candidates = _rows_named(speeds, named, size, code)
         if not candidates.size:
             drawn += int(np.sum(own))
             most = speeds.num_gpus[speeds.num_gpus <= size].max()
             candidates = np.flatnonzero(speeds.num_gpus == most)
-            if usable is not None:  # no type of job that could run nowhere
-                kinds = [speeds.gpu_types.index(name) for name in usable(size)]
+            if able is not None:  # no type of job that could run nowhere
+                held = [name for name, can in zip(gpu_types, holds, strict=True) if can]
+                kinds = [speeds.gpu_types.index(name) for name in held]
                 runs = candidates[speeds.thousandths[candidates][:, kinds].max(1, initial=0) > 0]
                 candidates = runs if runs.size else candidates
         row[own] = candidates[(uniform[own] * len(candidates)).astype(np.int64)]

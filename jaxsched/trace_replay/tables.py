@@ -6,7 +6,6 @@ thresholds.
 """
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +14,7 @@ from jaxsched.errors import JaxschedError
 from jaxsched.jobs import RIGID_JOBS, Column, Integers, JobTable, validate
 from jaxsched.trace_replay import history
 from jaxsched.trace_replay.cluster import Cluster, counts_alone
+from jaxsched.trace_replay.demands import DEMANDS, check_demands, holds, per_gpu
 from jaxsched.trace_replay.gittins import sample_levels
 from jaxsched.trace_replay.gpu_types import (
     Typed,
@@ -22,7 +22,6 @@ from jaxsched.trace_replay.gpu_types import (
     columns_of,
     speeds_of,
     typed,
-    types_for,
 )
 from jaxsched.trace_replay.history import EDGES, Known
 from jaxsched.trace_replay.outages import Events, Outages, as_events
@@ -37,7 +36,7 @@ from jaxsched.types import Array
 NEVER = 2**31 - 1
 LARGEST_PENALTY = 2**30
 MILLI = 1000
-MOST_CLASSES = 1024  # of jobs whose GPUs, owners and speeds on types of GPUs are equal
+MOST_CLASSES = 1024  # of jobs whose GPUs, owners, speeds and demands are equal
 CLASS_STEP = 8  # classes and blocks are padded to multiples, to compile less often
 
 COLUMNS = tuple(column for column in RIGID_JOBS if column.name != "model")
@@ -79,6 +78,8 @@ class Jobs(NamedTuple):
       typed: what each class is on each kind of servers, ``[K, kinds]``; None where GPUs have no
         types.
       events: outages of servers; None where there are none.
+      demand: ``[K, D]``, what each class needs of the cluster's ``demands`` for a GPU; None where
+        servers have no such limits.
     """
 
     submit: Array
@@ -100,6 +101,7 @@ class Jobs(NamedTuple):
     align_unit: Array
     typed: Typed | None = None
     events: Events | None = None
+    demand: Array | None = None
 
 
 class Shape(NamedTuple):
@@ -135,7 +137,7 @@ def as_table(
     if isinstance(jobs, JobTable):
         table = jobs
     elif isinstance(jobs, Mapping):
-        names = (*_names(), *(column.name for column in by_type))
+        names = (*_names(), *(column.name for column in by_type), *cluster.demands)
         columns = {name: jobs[name] for name in names if name in jobs}
         if "group" in columns:
             columns["group"] = _numbered(columns["group"])
@@ -145,11 +147,12 @@ def as_table(
             f"rigid: jobs are a {type(jobs).__name__}; accepted: a JobTable or a mapping with "
             f"{', '.join(_names())} (those from group on are optional)"
         )
-    optional = (*OPTIONAL.values(), *by_type)
+    optional = (*OPTIONAL.values(), *by_type, *(DEMANDS[name] for name in cluster.demands))
     schema = (*COLUMNS, *(column for column in optional if column.name in table.columns))
     validate(table, schema=schema, max_gpus=cluster.largest_job(locality), from_zero=False)
+    check_demands(table, cluster, locality)
     if speeds is not None:
-        table = with_speeds(table, speeds, cluster.gpu_types, usable=partial(types_for, cluster))
+        table = with_speeds(table, speeds, cluster.gpu_types, able=holds(table, cluster))
     check_types(table, cluster, locality)
     return table
 
@@ -171,7 +174,8 @@ def from_trace(trace: Trace) -> JobTable:
     ``estimate`` is there where users gave run times (``requested_time``), at least 1; a job without
     one has the longest of the trace, as a queue's limit would give it. ``time_to_deadline`` is
     there where jobs have deadlines, at least 0. ``priority`` is there where all jobs have one: its
-    rank among the trace's priorities, from 0.
+    rank among the trace's priorities, from 0. ``cpus`` and ``memory_gb`` of the whole job are there
+    where all jobs have them.
 
     Raises:
       JaxschedError: no row is a job.
@@ -197,6 +201,9 @@ def from_trace(trace: Trace) -> JobTable:
         columns["time_to_deadline"] = left.astype(np.int64)
     if np.all(known(trace, "priority")[kept]):
         columns["priority"] = _numbered(trace["priority"][kept])
+    for name in DEMANDS:
+        if np.all(known(trace, name)[kept]):
+            columns[name] = rounded_up(trace[name][kept])
     return JobTable(columns, trace.name, schema=COLUMNS)
 
 
@@ -421,11 +428,13 @@ def _classes(table: JobTable, cluster: Cluster, policy: Policy) -> tuple[Integer
     pairs = np.stack([table["num_gpus"], group], axis=1)
     if cluster.gpu_types:
         pairs = np.concatenate([pairs, speeds_of(table, cluster)], axis=1)
+    if cluster.demands:
+        pairs = np.concatenate([pairs, per_gpu(table, cluster)], axis=1)
     classes, of_job = np.unique(pairs, axis=0, return_inverse=True)
-    if cluster.gpu_types and len(classes) > MOST_CLASSES:
+    if pairs.shape[1] > 2 and len(classes) > MOST_CLASSES:
         raise JaxschedError(
-            f"table '{table.name}': {len(classes)} different jobs by GPUs, owner and speeds; "
-            f"accepted: at most {MOST_CLASSES} (round the speeds)"
+            f"table '{table.name}': {len(classes)} different jobs by GPUs, owner, speeds and "
+            f"demands; accepted: at most {MOST_CLASSES} (round them)"
         )
     return classes, of_job.reshape(-1)
 
@@ -434,7 +443,9 @@ def _typed(cluster: Cluster, policy: Policy, classes: Integers, shape: Shape) ->
     """What each class is on each kind; padding runs nowhere."""
     if not cluster.gpu_types:
         return None
-    found = typed(classes[:, 2:], policy.type_choice, policy.least_speed_percent)
+    found = typed(
+        classes[:, 2 : 2 + len(cluster.kinds)], policy.type_choice, policy.least_speed_percent
+    )
     padding = Typed(*(np.int32(each) for each in (1, len(cluster.kinds), NEVER)))  # type: ignore[arg-type]
     more = [(0, shape.num_classes - len(classes)), (0, 0)]
     return Typed(
@@ -495,7 +506,12 @@ def _arrays(
     )
     whole: dict[str, Any] = {name: np.asarray(values, np.int32) for name, values in arrays.items()}
     nothing = Known(*(np.zeros(0, np.int32) for _ in Known._fields))
-    return Jobs(**whole, known=nothing, typed=_typed(cluster, policy, classes, shape))
+    demand: Any = None
+    if cluster.demands:
+        more = [(0, shape.num_classes - len(classes)), (0, 0)]
+        demand = np.pad(classes[:, -len(cluster.demands) :], more).astype(np.int32)
+    own = _typed(cluster, policy, classes, shape)
+    return Jobs(**whole, known=nothing, typed=own, demand=demand)
 
 
 def _extended(values: Integers, length: int, filler: int) -> Integers:

@@ -59,12 +59,14 @@ COMPILED = (
     Rule(r"jaxsched evaluate sched2(/| --policy (sched2/)?)pretrained.*", FEW),
     Rule(r"jaxsched compare sched2 --\w+ runs/\w+ --html .*", f"{FEW} --policies fifo"),
     Rule(r"jaxsched simulate .*"),
+    Rule(r"jaxsched leaderboard --trace jobs.txt .*", "--processes 1"),
     Rule(r"jaxsched advise month.csv (?!.*runs/mine).*", ADVICE),
     Rule(r"jaxsched replay (sched2-mixed|runs/\w+) .*", "--num-jobs 20"),
     Rule(r"jaxsched replay philly-like .*", "--num-jobs 50"),
 )
-"""Programs are compiled: extended tests. Trainings, benchmarks, whole comparisons and leaderboards
-take longer; what they do is tested in ``tests/cli``, ``tests/bench`` and ``tests/leaderboard``."""
+"""Programs are compiled: extended tests. Trainings, benchmarks, whole comparisons and other
+leaderboards take longer; what they do is tested in ``tests/cli``, ``tests/bench`` and
+``tests/leaderboard``."""
 
 MONTH = (
     Rule(
@@ -146,9 +148,9 @@ def write_run(folder: Path) -> None:
 
 
 SACCT = """JobID|Submit|Start|End|State|AllocTRES
-1001|2026-03-02T08:00:00|2026-03-02T08:01:00|2026-03-02T09:01:00|COMPLETED|cpu=8,gres/gpu=2
-1002|2026-03-02T08:05:00|2026-03-02T09:01:00|2026-03-02T11:00:00|COMPLETED|cpu=8,gres/gpu=4
-1003|2026-03-02T09:00:00|2026-03-02T11:00:00|2026-03-02T11:30:00|FAILED|cpu=8,gres/gpu=1
+1001|2026-03-02T08:00:00|2026-03-02T08:01:00|2026-03-02T09:01:00|COMPLETED|cpu=8,mem=32G,gres/gpu=2
+1002|2026-03-02T08:05:00|2026-03-02T09:01:00|2026-03-02T11:00:00|COMPLETED|cpu=8,mem=32G,gres/gpu=4
+1003|2026-03-02T09:00:00|2026-03-02T11:00:00|2026-03-02T11:30:00|FAILED|cpu=8,mem=32G,gres/gpu=1
 """
 HELIOS = """job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,\
 duration,queue

@@ -41,9 +41,24 @@ def test_types_of_gpus():
     assert not read_servers("4x8,2x2", mixed=True).has_types
 
 
+def test_cpus_and_memory():
+    text = "16x2:4/32@a,10x8/96/512@a,4x8/0/256@a"
+    found = read_servers(text, mixed=True)
+    assert found.demands == ("cpus", "memory_gb") and str(found) == text
+    assert found.kinds[0] == Kind(16, 2, 4, "a", 32) and found.kinds[1][4:] == (96, 512)
+    one = read_servers(" 4 x 8 / 96 ", mixed=True)
+    assert one == Servers(4, 8, (Kind(4, 8, 32, "", 96),)) and one.demands == ("cpus",)
+    assert str(one) == "4x8/96" and read_servers("4x8/0/0", mixed=True).demands == ()
+
+
 @pytest.mark.parametrize(
     ("text", "match"),
     [
+        ("4x8/", "accepted: servers x GPUs"),
+        ("4x8/1/2/3", "accepted: servers x GPUs"),
+        ("4x8@a/96", "accepted: servers x GPUs"),
+        ("4x8/9,2x8/9", "the same size twice; accepted: every size once"),
+        ("4x8/1048577", "accepted: up to 1048576 CPUs and GB"),
         ("4x8@a,2x8@a", "the same size and type twice; accepted: every size and type once"),
         ("4x8@a,2x4", "with a type for some GPUs only; accepted: one for all or for none"),
         ("4x8@", "accepted: servers x GPUs"),
@@ -65,7 +80,7 @@ def test_what_is_no_mixture_is_refused_in_one_line(text, match):
     assert len(str(caught.value)) < 250
 
 
-@pytest.mark.parametrize("text", ["16x2,20x8", "8x8:4", "8x8@a"])
+@pytest.mark.parametrize("text", ["16x2,20x8", "8x8:4", "8x8@a", "8x8/9"])
 def test_a_mixture_is_refused_where_servers_must_be_alike(text):
     with pytest.raises(
         JaxschedError, match=f"is '{text}'; accepted: servers x GPUs of each, such as 40x8$"

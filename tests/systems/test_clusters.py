@@ -145,5 +145,7 @@ def test_servers_of_different_sizes():
         mlfs.of_servers(*read_servers("2x2:4,3x8", mixed=True))
     with pytest.raises(JaxschedError, match="mlfs: its environment has no types of GPUs; accepted"):
         mlfs.of_servers(*read_servers("2x2@a,3x8@b", mixed=True))
+    with pytest.raises(JaxschedError, match="mlfs: its environment has no CPUs and memory by kind"):
+        mlfs.of_servers(*read_servers("2x2/9", mixed=True))
     with pytest.raises(JaxschedError, match="sched2: its environment has no servers of different"):
         registry.get("sched2").environment.of_servers(*servers)

@@ -22,7 +22,9 @@ class FailingLoop(Loop):
         return -(-1000 * work // self.speed(j, kind))
 
     def places(self, j, free):
-        return super().places(j, [0 if self.is_away(s) else f for s, f in enumerate(free)])
+        return super().places(
+            j, [(0, *f[1:]) if self.is_away(s) else f for s, f in enumerate(free)]
+        )
 
     def is_away(self, server):
         return self.away.get(server, 0) > self.at
@@ -77,11 +79,7 @@ class FailingLoop(Loop):
             return True
         moments = {self.expected_end(i) for i in self.running} | set(self.away.values())
         for moment in sorted(m for m in moments if m > self.time):
-            self.at, free = moment, list(self.free)
-            for i in self.running:
-                if self.expected_end(i) <= moment:
-                    for server, gpus in self.running[i][1].items():
-                        free[server] += gpus
+            self.at, free = moment, self.free_at(moment)
             if self.places(head, free):
                 break
         self.at = self.time
@@ -89,7 +87,7 @@ class FailingLoop(Loop):
         for j in self.fitting():
             kind, taken = self.places(j, self.free)
             column = "estimate" if self.policy.run_times == "estimates" else "duration"
-            beside = [f - taken.get(s, 0) for s, f in enumerate(free)]
+            beside = self.after(free, j, taken, -1)
             soon = self.time + self.seconds(j, kind, column) <= moment
             self.at = moment
             if soon or self.places(head, beside):

@@ -1,14 +1,12 @@
 """Speeds of types of jobs on types of GPUs: Gavel's measurements, and tables of one's own."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.trace_replay.cluster import Cluster
-from jaxsched.trace_replay.gpu_types import types_for
+from jaxsched.trace_replay.demands import holds
 from jaxsched.trace_replay.speeds import LARGEST_FILE, read_speeds, with_speeds
 from jaxsched.traces.details import details
 from jaxsched.traces.trace import Trace
@@ -64,9 +62,14 @@ def test_no_type_of_job_is_drawn_that_could_run_nowhere():
     table = jobs([8] * 500)
     cluster = Cluster.of("30x8@k80")
     anyone = with_speeds(table, read_speeds("gavel"), ("k80",))["speed_k80"]
-    usable = partial(types_for, cluster)
-    found = with_speeds(table, read_speeds("gavel"), ("k80",), usable=usable)["speed_k80"]
+    able = holds(table, cluster)
+    found = with_speeds(table, read_speeds("gavel"), ("k80",), able=able)["speed_k80"]
     assert anyone.min() == 0 < found.min()
+    limited = Cluster.of("30x8/64@v100,30x8@k80")  # on the first of which they are not
+    many = jobs([8] * 500, cpus=np.full(500, 99))
+    able = holds(many, limited)
+    both = with_speeds(many, read_speeds("gavel"), ("v100", "k80"), able=able)
+    np.testing.assert_array_equal(both["speed_k80"], found)
 
 
 def test_a_file_may_begin_with_a_byte_order_mark(tmp_path):

@@ -3,11 +3,15 @@
 Python numbers, lists and dictionaries; nothing is shared with the library. A job is a dictionary
 with ``submit``, ``gpus``, ``duration``, ``group``, ``estimate`` and ``speeds`` (type ->
 thousandths, 0: not there). Kinds of servers are ``(servers, GPUs of each, GPUs of the largest
-job, type)``.
+job, type)``; behind the type what each has besides, such as CPUs (0: no limit), of which jobs have
+a ``demand``, thousandths for a GPU. What is free of a server is a tuple: GPUs, then thousandths.
 """
 
 from fractions import Fraction
 from math import ceil
+from types import SimpleNamespace
+
+from tests.trace_replay.oracle import quotas
 
 
 def shown(jobs, kinds, policy):
@@ -21,18 +25,37 @@ class Loop:
     def __init__(self, jobs, kinds, policy):
         self.jobs, self.policy = jobs, policy
         self.servers = []  # (kind, GPUs)
-        for number, (count, gpus, _, _) in enumerate(kinds):
+        for number, (count, gpus, *_) in enumerate(kinds):
             self.servers += [(number, gpus)] * count
-        self.kinds, self.free = kinds, [gpus for _, gpus in self.servers]
+        self.limits = [[1000 * limit or 10**15 for limit in kind[4:]] for kind in kinds]
+        self.kinds, self.free = kinds, [(gpus, *self.limits[k]) for k, gpus in self.servers]
+        rows = [SimpleNamespace(**job) for job in jobs]
+        total = sum(gpus for _, gpus in self.servers)
+        self.quota = quotas(rows, total, policy.share, policy.isolated)
         self.time, self.waiting, self.running, self.found = 0, [], {}, {}
 
     def speed(self, j, kind):
         """Of a job on a kind, 0 where it never runs."""
-        _, gpus, largest, name = self.kinds[kind]
-        count = self.kinds[kind][0]
-        if self.jobs[j]["gpus"] > min(largest, count * gpus):
+        count, gpus, largest, name, *_ = self.kinds[kind]
+        wanted = self.jobs[j]["gpus"]
+        if wanted > min(largest, count * gpus):
+            return 0
+        if self.usable(j, (gpus, *self.limits[kind])) < min(wanted, gpus):
             return 0
         return self.jobs[j]["speeds"][name]
+
+    def usable(self, j, free):
+        """The GPUs that a job could use of what is free of a server."""
+        needs = zip(free[1:], self.jobs[j].get("demand", ()), strict=False)
+        return min([free[0], *(left // need for left, need in needs if need)])
+
+    def after(self, free, j, taken, sign):
+        """What is free of servers once a job leaves (1) its GPUs or takes (-1) them."""
+        needs = (1, *self.jobs[j].get("demand", (0,) * len(self.limits[0])))
+        return [
+            tuple(left + sign * taken.get(s, 0) * need for left, need in zip(f, needs, strict=True))
+            for s, f in enumerate(free)
+        ]
 
     def best(self, j):
         return max(self.speed(j, kind) for kind in range(len(self.kinds)))
@@ -46,7 +69,7 @@ class Loop:
 
     def places(self, j, free):
         """``(kind, GPUs by server)`` of a job, None where it does not fit."""
-        gpus = self.jobs[j]["gpus"]
+        gpus, free = self.jobs[j]["gpus"], [self.usable(j, f) for f in free]
         for kind in self.order_of_kinds(j):
             size = self.kinds[kind][1]
             own = [s for s, (other, _) in enumerate(self.servers) if other == kind]
@@ -87,7 +110,7 @@ class Loop:
                 _, taken = self.places(j, self.free)
                 unit = round(max(g for _, g in self.servers)
                              * sum(job["gpus"] for job in self.jobs) / len(self.jobs))  # fmt: skip
-                aligned = sum(own * self.free[s] for s, own in taken.items())
+                aligned = sum(own * self.free[s][0] for s, own in taken.items())
                 work = sum(job["gpus"] * job["duration"] for job in self.jobs)
                 return 1000 * len(self.jobs) * gpus * run // work - 1000 * aligned // max(unit, 1)
             case "slowdown":
@@ -97,19 +120,23 @@ class Loop:
 
     def start(self, j):
         kind, taken = self.places(j, self.free)
-        for server, gpus in taken.items():
-            self.free[server] -= gpus
+        self.free = self.after(self.free, j, taken, -1)
         end = self.time + self.seconds(j, kind)
         self.waiting.remove(j)
         self.running[j] = end, taken, self.time, kind
         self.found[j] = self.time, end, len(taken), min(taken)
 
     def release(self, j):
-        for server, gpus in self.running.pop(j)[1].items():
-            self.free[server] += gpus
+        self.free = self.after(self.free, j, self.running.pop(j)[1], 1)
 
     def fitting(self):
-        return [j for j in self.waiting if self.places(j, self.free)]
+        return [j for j in self.waiting if self.places(j, self.free) and self.may_hold(j)]
+
+    def may_hold(self, j):
+        """Whether the job's group keeps its quota."""
+        group, gpus = self.jobs[j]["group"], self.jobs[j]["gpus"]
+        held = sum(self.jobs[i]["gpus"] for i in self.running if self.jobs[i]["group"] == group)
+        return not self.policy.isolated or held + gpus <= self.quota[group]
 
     def first(self, jobs):
         return min(jobs, key=lambda j: (self.key(j), j))
@@ -120,6 +147,14 @@ class Loop:
             return end
         column = "estimate"
         return max(begun + self.seconds(i, kind, column), self.time + 1)
+
+    def free_at(self, moment):
+        """What is free of servers at a moment, as it is expected."""
+        free = self.free
+        for i in self.running:
+            if self.expected_end(i) <= moment:
+                free = self.after(free, i, self.running[i][1], 1)
+        return free
 
     def decide(self):
         """Start one job; whether there was one."""
@@ -135,13 +170,9 @@ class Loop:
             return True
         if mode == "block":
             return False
-        free, promised = list(self.free), None
+        promised = None
         for moment in sorted({self.expected_end(i) for i in self.running}):
-            free = list(self.free)
-            for i in self.running:
-                if self.expected_end(i) <= moment:
-                    for server, gpus in self.running[i][1].items():
-                        free[server] += gpus
+            free = self.free_at(moment)
             if self.places(head, free):
                 promised = moment
                 break
@@ -149,7 +180,7 @@ class Loop:
         for j in self.fitting():
             kind, taken = self.places(j, self.free)
             column = "estimate" if self.policy.run_times == "estimates" else "duration"
-            beside = [f - taken.get(s, 0) for s, f in enumerate(free)]
+            beside = self.after(free, j, taken, -1)
             if self.time + self.seconds(j, kind, column) <= promised or self.places(head, beside):
                 allowed.append(j)
         if allowed:

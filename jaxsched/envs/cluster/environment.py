@@ -142,7 +142,12 @@ class ClusterJobs(Environment):
         self._check_types()
 
     def _check_types(self) -> None:
-        """Refuse options that do not go with the types of GPUs."""
+        """Refuse servers and options that do not go together."""
+        if self.cluster.demands:
+            raise JaxschedError(
+                "cluster: servers with limits of CPUs and memory; accepted: servers without, such "
+                "as 16x2,20x8"
+            )
         if not self.cluster.gpu_types:
             if self.speeds:
                 raise JaxschedError(

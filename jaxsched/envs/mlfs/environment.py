@@ -375,10 +375,10 @@ class MLFS(Environment):
           JaxschedError: some servers are for small jobs, or GPUs have types.
         """
         servers = Servers(num_servers, gpus_per_server, kinds)
-        if servers.has_types:
+        if servers.has_types or servers.demands:
+            given = "types of GPUs" if servers.has_types else "CPUs and memory by kind of server"
             raise JaxschedError(
-                "mlfs: its environment has no types of GPUs; accepted: sizes without types, such "
-                "as 2x2,4x8"
+                f"mlfs: its environment has no {given}; accepted: sizes alone, such as 2x2,4x8"
             )
         if servers.has_limits:
             raise JaxschedError(

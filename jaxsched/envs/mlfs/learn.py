@@ -10,11 +10,14 @@ Axes: ``...`` any leading axes, ``S`` servers, ``I`` entries of cluster and task
 """
 
 from dataclasses import fields, replace
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 import flax.linen as nn
+import jax.numpy as jnp
 import numpy as np
 
+from jaxsched.algorithms.agents import ByAgent, Normal, gaussian_agents
+from jaxsched.algorithms.critics import state_value
 from jaxsched.algorithms.evolution import EvolutionConfig
 from jaxsched.algorithms.imitation import ImitationConfig
 from jaxsched.algorithms.ppo import PPOConfig
@@ -28,17 +31,21 @@ from jaxsched.networks.exportable import ExportableModule
 from jaxsched.networks.mlp import ValueMLP, sizes_of
 from jaxsched.systems.departures import Departures
 from jaxsched.systems.parts import PresetInfo, TraceSet
+from jaxsched.systems.policy_model import PolicyModel
 from jaxsched.systems.recipe import Recipe, Stage
-from jaxsched.types import Array
+from jaxsched.types import Array, PRNGKey, PyTree
 
 HIDDEN_FROM_RL = ("urgency", "loss_share", "size", "time_left", "priority")
 """Entries of the task that the baseline ``rl`` does not see (specification, section 9)."""
 
 HIDDEN: dict[str, tuple[str, ...]] = {"servers": (), "rl": HIDDEN_FROM_RL}
 """Entries of the task that each kind of network of servers does not see."""
-PAIRS = "pairs"  # the weights of slots
+PAIRS, PLANS = "pairs", "plans"  # the weights of slots; the same drawn anew in each
 
 NUM_COMMON = NUM_GLOBAL + NUM_TASK
+PLAN = "plan"  # the agent that draws the weights of a slot
+PLAN_STD = 0.12  # of each weight, as the search begins with
+PLAN_VALUE = (64, 64)
 HEADS = ("server_logit", "queue_logit", "value")
 SMALL = nn.initializers.normal(0.01)  # of the heads: a new policy is near uniform, a value near 0
 
@@ -177,14 +184,59 @@ class PairWeights(ExportableModule):
         return nn.initializers.zeros_init()
 
 
+class DrawnWeights(NamedTuple):
+    """A normal distribution of each weight of a slot, of fixed width: the plan is drawn.
+
+    Attributes:
+      network: of the means; the parameters are the network's.
+    """
+
+    network: PairWeights
+
+    def init(self, key: PRNGKey, observation: Array) -> Any:
+        """The network's parameters."""
+        return self.network.init(key, observation)
+
+    def apply(self, params: PyTree, observation: Array) -> dict[str, Normal]:
+        """The weights of a slot as one agent of one unit, ``[B, 1, W]``."""
+        mean: Any = self.network.apply(params, observation)
+        mean = mean[..., None, :]
+        return {PLAN: Normal(mean, jnp.full_like(mean, PLAN_STD))}
+
+
+def policy_model(env: MLFS, kind: str, **options: Any) -> PolicyModel | None:
+    """Plans are drawn as weights while they are learnt; other policies are scores or outputs."""
+    del env, options
+    if kind != PLANS:
+        return None
+    drawn = gaussian_agents(cast(Any, DrawnWeights(PairWeights())))
+    agents = drawn._replace(
+        sample=lambda *given: _of_plan(*drawn.sample(*given)),
+        greedy=lambda *given: drawn.greedy(*given)[PLAN][..., 0, :],
+        evaluate=lambda params, observation, mask, action: drawn.evaluate(
+            params, observation, mask, _by_agent(action)
+        ),
+        parts=_by_agent,
+    )
+    return PolicyModel(agents=agents, critic=lambda kind, agents: state_value(ValueMLP(PLAN_VALUE)))
+
+
+def _by_agent(action: Array) -> ByAgent:
+    return {PLAN: action[..., None, :]}
+
+
+def _of_plan(action: ByAgent, log_prob: ByAgent) -> tuple[Array, ByAgent]:
+    return action[PLAN][..., 0, :], log_prob
+
+
 def policy_network(env: MLFS, kind: str) -> ExportableModule:
     """The policy network of that kind.
 
     Raises:
       JaxschedError: no such kind, or one that does not answer what the environment asks.
     """
-    _check_kind(kind, [PAIRS] if env.by_slot else list(HIDDEN))
-    if kind == PAIRS:
+    _check_kind(kind, [PAIRS, PLANS] if env.by_slot else list(HIDDEN))
+    if kind in (PAIRS, PLANS):
         return PairWeights()
     return ServerPolicy(env.num_servers, hidden_inputs=HIDDEN[kind])
 
@@ -329,7 +381,34 @@ SEARCH = Recipe(
     checkpoint_every=2,
 )
 
-PRESETS = {"quick": QUICK, "paper": PAPER, "rl": RL, "search": SEARCH}
+# The paper's action is the plan of a slot: which task goes where, who leaves. By policy gradient
+# from MLF-H at the printed weights on, with the paper's reward and span.
+PLANNED = replace(
+    PAPER,
+    env=MLFS(decide="slot"),
+    traces=SEARCH.traces,
+    stages=(
+        Stage(
+            name="ppo",
+            learner=PPOConfig(
+                200,
+                epochs=4,
+                num_minibatches=4,
+                horizon_s=HORIZON_S,
+                return_span_s=RETURN_SPAN_S,
+                learning_rate=3e-3,
+                final_learning_rate=3e-4,
+                entropy_start=0.0,
+                entropy_end=0.0,
+            ),
+            loop=LoopConfig(32, 128, 200),
+            evaluate_every=20,
+        ),
+    ),
+    network=PLANS,
+)
+
+PRESETS = {"quick": QUICK, "paper": PAPER, "rl": RL, "search": SEARCH, "plan": PLANNED}
 
 
 def _of_environment(env: MLFS) -> tuple[str, ...]:
@@ -367,6 +446,7 @@ DEPARTURES = Departures(
         "network": {
             "rl": "sees neither urgency, deadline, size, loss nor priority",
             "pairs": "weights of pairs of task and server, found by search over whole episodes",
+            "plans": "weights of pairs of task and server, drawn for each slot",
         },
         "learner": _of_learner,
     },
@@ -388,6 +468,10 @@ NOTES = {
         "15 min on 2 CPU cores, three seeds together",
     ),
     "rl": PresetInfo("the paper's baseline RL, of Mirhoseini et al."),
+    "plan": PresetInfo(
+        "the plan of a slot by policy gradient: 29 weights of pairs of task and server, drawn for "
+        "each slot, from MLF-H on"
+    ),
     "search": PresetInfo(
         "the best results: 29 weights of pairs of task and server, by search over whole episodes",
         "35 min on 2 CPU cores, three seeds together",

@@ -15,6 +15,7 @@ from jaxsched.envs.mlfs.learn import (
     PAIRS,
     PRESETS,
     TUNED,
+    policy_model,
     policy_network,
     value_network,
 )
@@ -190,7 +191,7 @@ SYSTEM = system.System(
         {"mlfc": (True, False), "weights": (PAPER, OWN)},
         _in_words,
     ),
-    networks=system.Networks(_network, _value, default=PLAIN),
+    networks=system.Networks(_network, _value, default=PLAIN, model=policy_model),
     recipes=system.Recipes(PRESETS, NOTES, DEPARTURES, FORMER_SETTINGS),
     training=system.Training(
         planning=_planning,

@@ -13,8 +13,8 @@ from jaxsched.core import training
 from jaxsched.core.policies import Policy, no_memory
 from jaxsched.envs.mlfs import MLFS
 from jaxsched.envs.mlfs import heuristics as pairs
+from jaxsched.envs.mlfs.learn import PLAN_STD, SEARCH, TUNED
 from jaxsched.envs.mlfs.learn import QUICK as QUICK_RECIPE
-from jaxsched.envs.mlfs.learn import SEARCH, TUNED
 from jaxsched.envs.mlfs.rules import dynamics
 from jaxsched.envs.mlfs.rules import offers as off
 from jaxsched.envs.mlfs.rules.state import NONE, WAITING
@@ -24,7 +24,7 @@ from jaxsched.exports.golden import golden_rows
 from jaxsched.networks import description as nd
 from jaxsched.runs import saved_policies
 from jaxsched.runs.overrides import override
-from jaxsched.systems import functions, registry
+from jaxsched.systems import functions, presets, registry
 from jaxsched.systems.stages import stages_of
 from jaxsched.types import action_names
 from tests.envs.mlfs.rules.test_env_oracle import SETTINGS, TIGHT, random_tables, to_params
@@ -215,6 +215,30 @@ def test_search_plays_stretches_and_moves_the_weights():
         setup.env, setup.learner, setup.loop, carry, params, num_updates=2
     )
     assert not np.any(metrics["incomplete"]) and np.all(metrics["mean_return"] < 0)
+    weights = setup.learner.policy_params(carry.learner_state)
+    assert np.all(np.asarray(weights["params"]["weights"]["bias"]) != 0)
+    played = functions.play(SYSTEM, setup.play_env, setup.policy, params, weights)
+    assert played.metrics["finished"].tolist() == [12, 12]
+
+
+def test_the_plan_of_a_slot_is_learnt_by_policy_gradient():
+    tables = traces.get("mlfs-small-x3", seed=2, num_traces=2, num_jobs=12)
+    changes = ["loop.num_envs=4", "loop.rollout_length=8", "loop.num_updates=2"]
+    recipe = override(presets.preset(SYSTEM, "plan"), changes)
+    (setup,) = stages_of(SYSTEM, recipe, tables)
+    params = setup.params_at(0.0)
+    carry = training.init(setup.env, setup.learner, setup.loop, jax.random.key(0), params)
+    observation, mask = jnp.zeros((500, 8)), jnp.ones((500, 1), bool)
+    drawn, _ = setup.learner.act(
+        carry.learner_state, observation, mask, jax.random.key(1), greedy=False
+    )
+    assert drawn.shape == (500, len(pairs.WEIGHTS))
+    np.testing.assert_allclose(np.std(drawn), PLAN_STD, rtol=0.02)
+    greedy, _ = setup.learner.act(
+        carry.learner_state, observation, mask, jax.random.key(1), greedy=True
+    )
+    assert not np.any(greedy)  # MLF-H
+    carry, _ = training.chunk(setup.env, setup.learner, setup.loop, carry, params, num_updates=2)
     weights = setup.learner.policy_params(carry.learner_state)
     assert np.all(np.asarray(weights["params"]["weights"]["bias"]) != 0)
     played = functions.play(SYSTEM, setup.play_env, setup.policy, params, weights)
