@@ -3,8 +3,9 @@
     python -m benchmarks.mlfs_pairs --policy pretrained --loads 1,2,3 --draws 100 [--json FILE]
     python -m benchmarks.mlfs_pairs --policy RUN [--policy RUN ...] --cluster real --loads 3
 
-Several runs are training seeds of one recipe. The rules have the weights found for their
-priorities: ``linear`` chooses servers by a linear cost, ``mlf_h`` as in the paper. Changes of times
+Several runs are training seeds of one recipe. The rules have the policy's weights of priorities:
+``linear`` chooses servers by a linear cost, ``mlf_h`` as in the paper. ``--untrained`` plays
+the policy's first weights, too. Changes of times
 and traffic are ratios of means, those of shares are differences; intervals are 95 % bootstraps over
 seeds and episodes. ``--one-by-one`` plays one episode at a time, which takes less memory.
 
@@ -43,6 +44,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=SEED, help="of the tables of load 0")
     parser.add_argument("--jobs", type=int, help="of a table; the trace's own number if absent")
     parser.add_argument("--one-by-one", action="store_true")
+    parser.add_argument("--untrained", action="store_true", help="what the training began with")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     options.policy = options.policy or ["pretrained"]
@@ -86,6 +88,9 @@ def played(options: Any, load: str, seed: int) -> dict[str, dict[str, Any]]:
     env = functions.environment(system, **size, **weights, decide="slot")
     policy = functions.network_policy(system, env, learned.network, "searched", learned.play)
     players = {"searched": (env, policy, list(learned.weights))}
+    if options.untrained:
+        begun = functions.init_weights(system, env, learned.network, env.params(tables[:1]))
+        players["untrained"] = (env, policy, [begun])
     for name in RULES:
         rule = functions.heuristic(system, name, env, len(tables[0]), {"weights": "own"})
         players[name] = (rule.env, rule.policy, [()])
@@ -115,7 +120,7 @@ def compared(metrics: dict[str, dict[str, Any]]) -> dict[str, dict[str, list[flo
 
     rows: dict[str, dict[str, list[float]]] = {}
     own = {name: np.array(values) for name, values in metrics["searched"].items()}
-    for rule in RULES:
+    for rule in (name for name in metrics if name != "searched"):
         rows[rule] = {}
         for name in (*RATIOS, *SHARES):
             other = np.array(metrics[rule][name])

@@ -45,7 +45,8 @@ def _table(given: LearnedReadings, played: Plays, told: dict[str, Any]) -> str:
     head += [f"against `{rival}`" for rival in given.rivals]
     head += [labelled(metrics[metric]) for metric in given.more]
     before = study.start.removeprefix(", ")
-    head += [f"{before}, against `{given.rivals[0]}`", "update chosen", "updates run"]
+    head += [f"{before}, against `{given.rivals[0]}`", "validation: first, last"]
+    head += ["update chosen", "updates run"]
     sign = played.sign(study.shown)
     learned = [name for name in told if name in played.values]
     rows = [
@@ -60,7 +61,7 @@ def _table(given: LearnedReadings, played: Plays, told: dict[str, Any]) -> str:
     for other in study.others:
         words = f"`{other}`" + (" (our recipe, `--preset search`)" if other == study.ours else "")
         seeds = "1" if other == study.ours else "-"
-        rows.append([words, seeds, *_cells(given, played, other), "-", "-", "-"])
+        rows.append([words, seeds, *_cells(given, played, other), "-", "-", "-", "-"])
     return table(head, rows)
 
 
@@ -81,7 +82,9 @@ def _training(given: LearnedReadings, played: Plays, told: dict[str, Any], name:
     rival, shown = given.rivals[0], given.study.shown
     before = verdict(played, f"{name}{given.study.start}", rival, shown).change
     chosen = ", ".join(map(str, told[name]["chosen"]))
-    return [_per_cent(before), chosen, str(told[name]["updates"][-1])]
+    curve, digits = told[name]["validation"], played.metrics[shown]["digits"]
+    ends = ", ".join(f"{np.mean(curve[at]):,.{digits}f}" for at in (0, -1))
+    return [_per_cent(before), ends, chosen, str(told[name]["updates"][-1])]
 
 
 def _mean(played: Plays, name: str, metric: str) -> float:

@@ -140,8 +140,8 @@ def ablations(lab: Lab) -> Outcome:
         _ablation_checks(samples, list(changes)),
         values_of(samples),
         draw,
-        f"rewards that the recipe knows: {', '.join(kinds)}; the paper's ablation, which pays each "
-        f"inference its own job's progress ({LOST_BY_OWN_REWARD} worse), is not among them",
+        f"rewards that the recipe knows: {', '.join(kinds)}; own is the paper's ablation, which "
+        f"pays each inference its own job's progress ({LOST_BY_OWN_REWARD} worse)",
     )
 
 
