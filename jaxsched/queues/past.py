@@ -93,9 +93,9 @@ def _ended(values: Any) -> EndedJob:
       ValueError, TypeError: it is none.
     """
     job = EndedJob(*values)
-    texts, numbers = (job.owner,), values[1:5]
+    texts, numbers = [job.owner], values[1:5]
     if type(job.job_id) is not int:
-        texts = (job.job_id, job.owner)
+        texts.append(job.job_id)
     if not all(isinstance(text, str) for text in texts):
         raise ValueError
     if not all(type(number) is int and abs(number) < _LARGEST for number in numbers):
