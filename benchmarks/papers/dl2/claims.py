@@ -73,7 +73,7 @@ MISSING = (
         "Table 2",
         "each inference is paid its own job's progress (the paper's rejected reward): worse by",
         "29.1 %",
-        "the ablation does not exist here",
+        "the ablation (`wrap.unit=own`) was not run",
     ),
     Missing("Fig. 13, 14", "hot scaling against checkpoints", "-", "resizing costs nothing here"),
 )
