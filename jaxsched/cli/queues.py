@@ -84,8 +84,8 @@ def order(
     """Order a queue until it is stopped, a line a pass, or put back what an earlier process found.
 
     Raises:
-      JaxschedError: what the options name cannot be read, or the policy fails before the first
-        pass.
+      JaxschedError: what the options name cannot be read, the policy fails before the first pass,
+        or with ``once`` the pass fails.
     """
     from jaxsched.queues.control import Control, run
     from jaxsched.queues.past import of_log
@@ -110,6 +110,8 @@ def order(
         count = Metrics(metrics_port, adapter.name)
 
     def on_pass(done: "Pass") -> None:
+        if once and done.failure:
+            raise JaxschedError(done.failure)
         say(f"{datetime.now():%H:%M:%S} {done.line(settings)}")
         if count is not None:
             count(done)

@@ -14,6 +14,7 @@ from jaxsched.traces.readers.kubernetes.fields import mapping
 from jaxsched.traces.readers.kubernetes.records import WORKLOAD, JobObject, workload
 
 _PREEMPTING = ("withinClusterQueue", "reclaimWithinCohort", "borrowWithinCohort")
+_UNKNOWN = "kubectl: the list has no ClusterQueue, which tells whether it preempts by priority"
 
 
 class Queues(NamedTuple):
@@ -22,7 +23,8 @@ class Queues(NamedTuple):
     Attributes:
       objects: workloads by uid.
       cluster_queues: namespaces and names of ``LocalQueue`` -> names of ``ClusterQueue``.
-      harm: why an order would do more than order; empty: it would not.
+      harm: why an order would do more than order, or may, where there is no ``ClusterQueue`` to
+        tell; empty: it would not.
     """
 
     objects: dict[str, JobObject]
@@ -75,7 +77,8 @@ def read_queues(document: Any) -> Queues:
             "kubectl get workloads with JSON as output gives it"
         )
     of_list = str(document.get("kind", "")).removesuffix("List")
-    objects, queues, harms = dict[str, JobObject](), dict[tuple[str, str], str](), list[str]()
+    objects, queues = dict[str, JobObject](), dict[tuple[str, str], str]()
+    harms, unknown = list[str](), _UNKNOWN
     for place, item in enumerate(items):
         if not isinstance(item, dict):
             raise JaxschedError(
@@ -100,7 +103,8 @@ def read_queues(document: Any) -> Queues:
                 queues[place_of] = str(spec.get("clusterQueue", ""))
             else:
                 harms += _preemption(metadata.get("name"), mapping(spec, "preemption", fail))
-    return Queues(objects, queues, next(iter(harms), ""))
+                unknown = ""
+    return Queues(objects, queues, next(iter(harms), unknown if objects else ""))
 
 
 def _preemption(name: Any, preemption: Mapping[str, Any]) -> list[str]:

@@ -18,7 +18,7 @@ from jaxsched.errors import JaxschedError, first_line
 from jaxsched.files import make_folder, write_whole
 from jaxsched.queues import decisions, orders, priorities
 from jaxsched.queues.jobs import Adapter, QueuedJob
-from jaxsched.queues.past import Past
+from jaxsched.queues.past import Past, end_line
 
 FOUND, ENDED = "found.json", "ended.jsonl"
 """Files of the folder beside ``decisions``: priorities that were found, a line an ended job."""
@@ -113,6 +113,8 @@ class Control:
         self._clock = clock
         make_folder(folder / FOUND)
         self._past = Past(folder / ENDED, earlier)
+        if (folder / decisions.FILE).exists():
+            end_line(folder / decisions.FILE)
         self._found, self._ours = _read_found(folder / FOUND)
         self._failures = 0
         self._scores: dict[str, float] = {}

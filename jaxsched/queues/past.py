@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,9 @@ from jaxsched.traces.usable import job_rows
 
 MOST = 20_000
 """Jobs that are kept: the last ones."""
+
+_LARGEST = 2**53
+_ACCEPTED = "accepted: what an earlier run wrote, or no such file"
 
 
 class Past:
@@ -30,6 +34,7 @@ class Past:
         self._path = path
         self._jobs = {(job.job_id, job.submit): job for job in earlier}
         if path is not None and path.exists():
+            end_line(path)
             for job in _read(path):
                 self._jobs[job.job_id, job.submit] = job
 
@@ -56,18 +61,46 @@ class Past:
         return len(new)
 
 
+def end_line(path: Path) -> None:
+    """Cut off a last line that was not written to its end, so that lines can be added."""
+    with path.open("r+b") as file:
+        text = file.read()
+        file.truncate(text.rfind(b"\n") + 1)
+
+
 def _read(path: Path) -> list[EndedJob]:
-    """The lines of a file; a last one that was cut short is left out."""
-    lines = path.read_text(encoding="utf-8").splitlines()
+    """The lines of a file; a last one that is none is left out."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeError) as error:
+        raise JaxschedError(f"{path}: cannot be read; {_ACCEPTED}") from error
     found = []
-    for number, line in enumerate(lines):
+    for number, line in enumerate(lines, 1):
         try:
-            job = EndedJob(*json.loads(line))
-            found.append(job._replace(job_id=str(job.job_id)))  # once it was a number
-        except (ValueError, TypeError) as error:
-            if number < len(lines) - 1:
-                raise JaxschedError(f"{path}, line {number + 1}: is no ended job") from error
+            found.append(_ended(json.loads(line)))
+        except (ValueError, TypeError, RecursionError) as error:
+            if number < len(lines):
+                raise JaxschedError(
+                    f"{path}, line {number}: is no ended job; {_ACCEPTED}"
+                ) from error
     return found
+
+
+def _ended(values: Any) -> EndedJob:
+    """A line's job, whose name was a number once.
+
+    Raises:
+      ValueError, TypeError: it is none.
+    """
+    job = EndedJob(*values)
+    texts, numbers = [job.owner], values[1:5]
+    if type(job.job_id) is not int:
+        texts.append(job.job_id)
+    if not all(isinstance(text, str) for text in texts):
+        raise ValueError
+    if not all(type(number) is int and abs(number) < _LARGEST for number in numbers):
+        raise ValueError
+    return job._replace(job_id=str(job.job_id))
 
 
 def of_log(trace: Trace) -> list[EndedJob]:

@@ -7,12 +7,14 @@ and never free.
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 
 import jax.numpy as jnp
 import numpy as np
 
 from jaxsched.errors import JaxschedError
-from jaxsched.jobs.servers import Kind, Servers, read_servers
+from jaxsched.jobs.columns import describe_value
+from jaxsched.jobs.servers import LIMITS, MOST_OF_A_SERVER, Kind, Servers, read_servers
 from jaxsched.ops.packing import Packing, pack_gang
 from jaxsched.options import Count, check
 from jaxsched.trace_replay.policies import Locality, Placement
@@ -39,8 +41,8 @@ class Cluster:
         none where all are alike and without further limits (``of`` reads them from a text).
 
     Raises:
-      JaxschedError: not whole numbers from 1 on, more than 2**15 GPUs in all, or kinds that do not
-        add up.
+      JaxschedError: not whole numbers from 1 on, more than 2**15 GPUs in all, kinds that do not
+        add up, or a limit of CPUs or memory that is none.
     """
 
     num_servers: Count
@@ -58,6 +60,13 @@ class Cluster:
                     f"rigid: {self.num_servers} servers of at most {self.gpus_per_server} GPUs "
                     f"with kinds of {count} servers of at most {largest}; accepted: the same"
                 )
+            for kind, name in product(self.kinds, LIMITS):
+                limit = getattr(kind, name)
+                if type(limit) is not int or not 0 <= limit <= MOST_OF_A_SERVER:
+                    raise JaxschedError(
+                        f"rigid: {name} of a server is {describe_value(limit)}; accepted: a whole "
+                        f"number from 0 (no limit) to {MOST_OF_A_SERVER}"
+                    )
         if self.num_gpus > MAX_GPUS:
             raise JaxschedError(
                 f"rigid: the cluster has {self.num_gpus} GPUs; accepted: at most {MAX_GPUS}"

@@ -5,6 +5,7 @@ import shlex
 
 import pytest
 
+from jaxsched.cli import main
 from jaxsched.errors import JaxschedError
 from jaxsched.kueue.client import Kueue, from_file
 from jaxsched.queues.control import Control, Settings
@@ -113,6 +114,16 @@ def test_where_priorities_evict_nothing_is_set(tmp_path, preemption):
     assert control(fake, tmp_path, dry_run=True).step().changed == 3
 
 
+def test_a_list_without_cluster_queues_does_not_tell_whether_they_preempt(fake, tmp_path):
+    fake.queues = [objects.local_queue()]
+    failure = control(fake, tmp_path).step().failure
+    assert failure.startswith("kubectl: the list has no ClusterQueue, which tells whether")
+    assert set(fake.priorities().values()) == {0}
+    assert control(fake, tmp_path, dry_run=True).step().changed == 3
+    fake.workloads = {}
+    assert control(fake, tmp_path).step().failure == ""
+
+
 def test_what_somebody_else_has_set_and_what_kueue_puts_back(fake, tmp_path):
     """Kueue writes the value of a class anew when it starts; the next pass orders again."""
     ours = control(fake, tmp_path)
@@ -188,6 +199,19 @@ def test_a_file_gives_the_commands(fake, tmp_path):
 def test_a_file_that_is_none(tmp_path):
     with pytest.raises(JaxschedError, match=r"none\.json: .*accepted: what 'kubectl get"):
         Kueue(from_file(tmp_path / "none.json", print)).jobs()
+
+
+@pytest.mark.parametrize("text", [None, "", "[]", '{"items": [{"kind": "Workload"}]}'])
+def test_a_pass_alone_that_fails_is_an_error(text, tmp_path, capsys):
+    path = tmp_path / "queues.json"
+    if text is not None:
+        path.write_text(text)
+    words = ["kueue", "--read", str(path), "--policy", "fifo", "--out", str(tmp_path / "kept")]
+    assert main(words) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    (line,) = said.err.splitlines()
+    assert line.startswith("jaxsched: ")
 
 
 def test_ten_thousand_workloads(tmp_path):

@@ -7,6 +7,7 @@ import pytest
 from jaxsched.errors import JaxschedError
 from jaxsched.queues import orders
 from jaxsched.queues.control import Control, Settings, run
+from jaxsched.queues.decisions import shadow_scores
 from jaxsched.slurm.client import Slurm
 from tests.slurm.fake import Fake
 
@@ -64,6 +65,16 @@ def test_a_later_process_puts_back_what_an_earlier_one_found(fake, tmp_path):
     control(fake, tmp_path).step()
     assert control(fake, tmp_path).restore() == 2
     assert fake.priorities() == found
+
+
+def test_a_process_that_was_killed_while_it_wrote_leaves_decisions_that_can_be_read(fake, tmp_path):
+    control(fake, tmp_path, dry_run=True).step()
+    path = tmp_path / "decisions.jsonl"
+    whole = path.read_text()
+    path.write_text(whole + whole[:70])
+    control(fake, tmp_path, dry_run=True).step()
+    assert len(path.read_text().splitlines()) == 2
+    assert len(shadow_scores(tmp_path)["sjf-est"]) == 4
 
 
 def test_what_somebody_else_has_set_is_left_alone(fake, tmp_path):

@@ -26,9 +26,26 @@ def test_ended_jobs_are_kept_once(tmp_path):
     assert Past(path).jobs() == past.jobs()
     with path.open("a") as file:
         file.write("[2, 3")  # the process was killed while it wrote
-    assert Past(path).jobs() == past.jobs()
-    path.write_text("{}\n[2, 3]\n")
-    with pytest.raises(JaxschedError, match="line 1: is no ended job"):
+    again = Past(path)
+    assert again.jobs() == past.jobs()
+    fake.now += 50
+    fake.end(2)
+    assert again.add(read_jobs({"jobs": list(fake.jobs.values())})) == 1
+    assert Past(path).jobs() == again.jobs() and len(again) == 2
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["{}", "[2, 3]", '"abcdef"', '["a", "1", 2, 3, 4, "b"]', '["a", 1e400, 2, 3, 4, "b"]',
+     '["a", 1, 2, 3, 4, null]', '[["a"], 1, 2, 3, 4, "b"]', "[" * 9999],
+)  # fmt: skip
+def test_lines_that_are_no_ended_jobs(line, tmp_path):
+    path = tmp_path / "ended.jsonl"
+    path.write_text(f'[7, 1, 2, 3, 4, "b"]\n{line}\n[7, 1, 2, 3, 4, "b"]\n')
+    with pytest.raises(JaxschedError, match="line 2: is no ended job; accepted: what an earlier"):
+        Past(path)
+    path.write_bytes(b"\xff\n")
+    with pytest.raises(JaxschedError, match=r"ended\.jsonl: cannot be read; accepted: what an"):
         Past(path)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
-from jaxsched.jobs.servers import LIMITS
+from jaxsched.jobs.servers import LIMITS, Kind
 from jaxsched.trace_replay import POLICIES, Cluster, Policy, from_trace, replay, replay_batch
 from jaxsched.trace_replay.demands import capped
 from jaxsched.trace_replay.engine import Rules, opened, step
@@ -179,6 +179,15 @@ def test_what_is_refused_in_one_line(jobs, policy, match):
     with pytest.raises(JaxschedError, match=match) as caught:
         replay(jobs, Cluster.of("2x4/8"), POLICIES[policy])
     assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("limit", [-1, 15.5, True, "16", 2**20 + 1, None])
+def test_limits_that_are_none_are_refused(limit):
+    """The largest ones overflowed, so that a replay never ended."""
+    for kind in (Kind(1, 8, 8, "", limit), Kind(1, 8, 8, "", 0, limit)):
+        with pytest.raises(JaxschedError, match="of a server is .*; accepted: a whole number from"):
+            Cluster(1, 8, (kind,))
+    assert Cluster(1, 8, (Kind(1, 8, 8, "", 2**20),)).demands == ("cpus",)
 
 
 def test_a_job_that_no_type_of_its_own_holds_is_refused():

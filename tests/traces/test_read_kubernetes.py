@@ -74,6 +74,15 @@ def test_workloads(tmp_path):
     assert any(note.startswith("1 jobs that ended without a start") for note in trace.notes)
 
 
+def test_of_lists_of_several_days_the_last_counts(tmp_path):
+    pending, other = objects.workload(1, T), objects.workload(2, T + 5, admitted=T + 7, ended=T + 9)
+    ended = objects.workload(1, T, admitted=T + 60, ended=T + 660)
+    trace = load_trace(write(tmp_path / "both.json", pending, other, other, ended))
+    assert trace["job_id"].tolist() == [objects.uid(1), objects.uid(2)]
+    assert trace["duration"].tolist() == [600, 2]
+    assert any(note.startswith("2 objects told again") for note in trace.notes)
+
+
 def test_volcano_jobs(tmp_path):
     path = tmp_path / "jobs.json.gz"
     items = [

@@ -16,8 +16,8 @@ import flax.linen as nn
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsched.algorithms.agents import ByAgent, Normal, gaussian_agents
-from jaxsched.algorithms.critics import state_value
+from jaxsched.algorithms.agents import Agents, ByAgent, Normal, gaussian_agents
+from jaxsched.algorithms.critics import Critic, state_value
 from jaxsched.algorithms.evolution import EvolutionConfig
 from jaxsched.algorithms.imitation import ImitationConfig
 from jaxsched.algorithms.ppo import PPOConfig
@@ -34,6 +34,7 @@ from jaxsched.systems.parts import PresetInfo, TraceSet
 from jaxsched.systems.policy_model import PolicyModel
 from jaxsched.systems.recipe import Recipe, Stage
 from jaxsched.types import Array, PRNGKey, PyTree
+from jaxsched.wrappers.privileged_state import Reads, Whole, everything
 
 HIDDEN_FROM_RL = ("urgency", "loss_share", "size", "time_left", "priority")
 """Entries of the task that the baseline ``rl`` does not see (specification, section 9)."""
@@ -46,6 +47,7 @@ NUM_COMMON = NUM_GLOBAL + NUM_TASK
 PLAN = "plan"  # the agent that draws the weights of a slot
 PLAN_STD = 0.12  # of each weight, as the search begins with
 PLAN_VALUE = (64, 64)
+OF_SLOTS = f"mlfs: weights of slots are learned by search ({PAIRS}) or by PPO ({PLANS}) alone"
 HEADS = ("server_logit", "queue_logit", "value")
 SMALL = nn.initializers.normal(0.01)  # of the heads: a new policy is near uniform, a value near 0
 
@@ -218,7 +220,19 @@ def policy_model(env: MLFS, kind: str, **options: Any) -> PolicyModel | None:
         ),
         parts=_by_agent,
     )
-    return PolicyModel(agents=agents, critic=lambda kind, agents: state_value(ValueMLP(PLAN_VALUE)))
+    return PolicyModel(agents=agents, critic=_plan_critic)
+
+
+def _plan_critic(kind: str, agents: Agents) -> Critic:
+    """Of what is observed, or of the whole state where the observation has it."""
+    del agents
+    if kind:
+        raise JaxschedError(f"mlfs: value_network is {kind!r}; accepted for plans: none")
+    return state_value(cast(Any, Reads(ValueMLP(PLAN_VALUE), _all_told)))
+
+
+def _all_told(observation: Any) -> Array:
+    return everything(observation) if isinstance(observation, Whole) else observation
 
 
 def _by_agent(action: Array) -> ByAgent:
@@ -245,10 +259,11 @@ def value_network(env: MLFS, kind: str) -> ExportableModule:
     """The value network that goes with a policy network of servers, or widths as ``mlp-64``.
 
     Raises:
-      JaxschedError: no such kind, or weights of slots, which are learned by search alone.
+      JaxschedError: no such kind, or one of slots: ``pairs`` are learned by search, and the value
+        of ``plans`` is that of ``policy_model``.
     """
     if env.by_slot:
-        raise JaxschedError("mlfs: weights of slots are learned by search, nothing else is")
+        raise JaxschedError(OF_SLOTS)
     if kind.startswith("mlp-"):
         return ValueMLP(sizes_of(kind))
     _check_kind(kind, list(HIDDEN))

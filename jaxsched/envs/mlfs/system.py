@@ -12,6 +12,7 @@ from jaxsched.envs.mlfs.learn import (
     DEPARTURES,
     FORMER_SETTINGS,
     NOTES,
+    OF_SLOTS,
     PAIRS,
     PRESETS,
     TUNED,
@@ -113,7 +114,7 @@ def _teacher(env: MLFS, name: str) -> Policy:
       JaxschedError: another name, or the action is the weights of a slot.
     """
     if env.by_slot:
-        raise JaxschedError("mlfs: weights of slots are learned by search, nothing else is")
+        raise JaxschedError(OF_SLOTS)
     if name not in TEACHERS:
         raise JaxschedError(f"mlfs: teacher is {name!r}; accepted: {', '.join(TEACHERS)}")
     return TEACHERS[name](env)

@@ -29,6 +29,7 @@ ACCEPTED = (
 
 _GROUPS = ('"kueue.x-k8s.io/', f'"{VOLCANO_GROUP}')
 _OTHERS = "{} objects of other kinds passed over"
+_AGAIN = "{} objects told again (lists of several days together), of which the last counts"
 _PARTS = "{} jobs that ask for parts of GPUs (MIG), which are not counted"
 _NO_START = (
     "{} jobs that ended without a start, their run times not known (never admitted, or Kueue 0.15, "
@@ -46,13 +47,13 @@ def read(path: PathLike) -> Trace:
     """Read a list; ``user`` is the namespace, ``group`` the queue, ``job_id`` the uid.
 
     A job starts when it is admitted, the last time where it was evicted. CPUs and memory are those
-    that its pods request.
+    that its pods request. Of objects with the same uid the last one counts.
 
     Raises:
       JaxschedError: one line with record and line.
     """
     counts: Counts = Counter()
-    jobs, rows = list[JobObject](), 0
+    by_uid, rows = dict[str, JobObject](), 0
     key = "items" if read_head(path).lstrip().startswith("{") else ""
     with open_text(path) as file:
         log = JsonRecords(path, file, ACCEPTED, key=key)
@@ -61,7 +62,9 @@ def read(path: PathLike) -> Trace:
             found = job_object(record, log.fail)
             counts[_OTHERS] += found is None
             if found is not None:
-                jobs.append(found)
+                counts[_AGAIN] += found.uid in by_uid
+                by_uid[found.uid] = found
+    jobs = list(by_uid.values())
     if not jobs:
         raise JaxschedError(f"{path}: has no jobs; accepted: {ACCEPTED}")
     counts[_PARTS] += sum(job.demand.parts > 0 for job in jobs)

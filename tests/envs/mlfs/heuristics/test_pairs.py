@@ -245,6 +245,23 @@ def test_the_plan_of_a_slot_is_learnt_by_policy_gradient():
     assert played.metrics["finished"].tolist() == [12, 12]
 
 
+def test_the_critic_of_plans_reads_the_whole_state_where_it_is_told():
+    tables = traces.get("mlfs-small-x3", seed=2, num_traces=2, num_jobs=12)
+    changes = ["loop.num_envs=2", "loop.rollout_length=8", "loop.num_updates=1"]
+    widths = []
+    for critic in ("observation", "state"):
+        recipe = override(presets.preset(SYSTEM, "plan"), [*changes, f"critic={critic}"])
+        (setup,) = stages_of(SYSTEM, recipe, tables)
+        params = setup.params_at(0.0)
+        carry = training.init(setup.env, setup.learner, setup.loop, jax.random.key(0), params)
+        layers = carry.learner_state.params.value["params"]
+        widths.append(layers["hidden_0"]["kernel"].shape[0])
+    assert widths[0] == 8 < widths[1]
+    other = override(recipe, ["value_network=mlp-64"])
+    with pytest.raises(JaxschedError, match="value_network is 'mlp-64'; accepted for plans: none"):
+        stages_of(SYSTEM, other, tables)
+
+
 def test_the_description_gives_the_weights():
     params = to_params(ENV, random_tables("golden", ENV, count=2))
     network = functions.network(SYSTEM, ENV, "pairs")
