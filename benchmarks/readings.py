@@ -106,6 +106,8 @@ def begin(
 ) -> Begun:
     """Set the last stage of a recipe up, after the stages before it.
 
+    Stages before the last see the parameters of their beginning throughout.
+
     Args:
       system: which system.
       preset: the recipe that is changed.

@@ -406,7 +406,7 @@ PLANNED = replace(
         Stage(
             name="ppo",
             learner=PPOConfig(
-                200,
+                100,
                 epochs=4,
                 num_minibatches=4,
                 horizon_s=HORIZON_S,
@@ -416,7 +416,7 @@ PLANNED = replace(
                 entropy_start=0.0,
                 entropy_end=0.0,
             ),
-            loop=LoopConfig(32, 128, 200),
+            loop=LoopConfig(32, 128, 100),
             evaluate_every=20,
         ),
     ),
@@ -485,7 +485,8 @@ NOTES = {
     "rl": PresetInfo("the paper's baseline RL, of Mirhoseini et al."),
     "plan": PresetInfo(
         "the plan of a slot by policy gradient: 29 weights of pairs of task and server, drawn for "
-        "each slot, from MLF-H on"
+        "each slot, from MLF-H on",
+        "20 min on 2 CPU cores beside other work, two seeds together",
     ),
     "search": PresetInfo(
         "the best results: 29 weights of pairs of task and server, by search over whole episodes",
