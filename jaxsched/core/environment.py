@@ -270,8 +270,8 @@ class Environment(ABC):
         """
         if kinds:
             raise JaxschedError(
-                f"{cls.name}: its environment has no servers of different sizes; accepted: "
-                "servers x GPUs of each, such as 40x8"
+                f"{cls.name}: its environment has no servers of different sizes, types or limits; "
+                "accepted: servers x GPUs of each, such as 40x8"
             )
         options: Any = cls
         known = [option.name for option in fields(options)]

@@ -38,11 +38,11 @@ def players_of(
     reasons = [reason for reason in dict.fromkeys(misses.values()) if reason]
     if not found:
         raise JaxschedError(
-            f"workload '{ready.name}': its jobs have no {' and no '.join(reasons)} (needed by "
+            f"workload '{ready.name}': it is without {' and without '.join(reasons)} (needed by "
             f"{', '.join(misses)}); accepted: further policies, or a log that has them"
         )
     notes = [
-        f"not played, since jobs have no {reason}: "
+        f"not played, for want of {reason}: "
         + ", ".join(name for name, missed in misses.items() if missed == reason)
         for reason in reasons
     ]

@@ -207,8 +207,8 @@ def _of_network(system: System, recipe: Recipe, stage: Stage, env: Environment) 
         isinstance(stage.learner, ActorCriticConfig) and stage.critic == "observation"
     ):
         raise JaxschedError(
-            f"learner is {type(stage.learner).__name__} with critic {stage.critic!r}; single "
-            "decisions are paid with ActorCriticConfig and critic 'observation' only"
+            f"learner is {type(stage.learner).__name__}, critic {stage.critic!r}; accepted where "
+            "single decisions are paid: ActorCriticConfig, critic 'observation'"
         )
     whole = stage.critic == "state"
     if whole or credit is not None:

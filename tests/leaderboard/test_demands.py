@@ -32,7 +32,7 @@ def test_the_command(path, tmp_path):
                  "--json", str(tmp_path / "all.json")]) == 0  # fmt: skip
     (piece,) = json.loads((tmp_path / "all.json").read_text())["pieces"].values()
     assert piece["servers"] == "2x8/32" and "1 jobs capped at the cpus of servers" in piece["notes"]
-    left_out = "since jobs have no servers without limits of CPUs and memory: "
+    left_out = "for want of servers without limits of CPUs and memory: "
     assert f"not played, {left_out}srtf, fifo-any, gavel-maxmin" in piece["notes"]
     (row,) = (row for row in piece["standings"] if not row["recorded"])
     draw = prepare(Workload("log", str(path), None, **SIZE, kinds=SERVERS.kinds), None)

@@ -65,7 +65,7 @@ def test_the_command(path, tmp_path, capsys):
 
     piece, printed = play("--speeds", "gavel")
     assert piece["servers"] == "1x4@v100,2x4@k80"
-    assert "not played, since jobs have no GPUs of one type: srtf, fifo-any" in piece["notes"]
+    assert "not played, for want of GPUs of one type: srtf, fifo-any" in piece["notes"]
     rows = {row["policy"]: row for row in piece["standings"]}
     assert rows["gavel-maxmin"]["knows"] == "nothing" and rows["gavel-maxmin"]["suspends"]
     assert rows["gavel-makespan"]["knows"] == "run times"

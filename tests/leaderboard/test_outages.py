@@ -30,7 +30,7 @@ def test_the_command(path, tmp_path, capsys):
     usual, _ = play()
     assert "failures" not in usual
     piece, printed = play("--failures", "1:0.2", "--checkpoint-s", "60")
-    assert "not played, since jobs have no servers that never fail: srtf" in piece["notes"]
+    assert "not played, for want of servers that never fail: srtf" in piece["notes"]
     words = r"\d+ failures and 0 drains of servers \(1:0.2\), \d+ of them after the last submission"
     assert re.search(words + "; jobs are saved every 60 s", printed)
     rows = {row["policy"]: row for row in piece["standings"]}

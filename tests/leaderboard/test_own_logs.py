@@ -225,11 +225,11 @@ def test_policies_that_need_what_a_log_has_not_are_named(play, folder, capsys):
     document, printed = play("--servers", "2x8", "--policies", "fifo,drf,fifo-easy-est")
     (piece,) = document["pieces"].values()
     for reason in ("owners: drf", "users' estimates of run times: fifo-easy-est"):
-        assert f"not played, since jobs have no {reason}" in piece["notes"]
+        assert f"not played, for want of {reason}" in piece["notes"]
         assert reason in printed
     assert main(["leaderboard", "--trace", str(folder / "log.csv"), "--policies", "drf"]) == 2
     message = capsys.readouterr().err
-    assert "workload 'log': its jobs have no owners (needed by drf); accepted" in message
+    assert "workload 'log': it is without owners (needed by drf); accepted" in message
 
 
 def test_a_format_can_be_named(play):

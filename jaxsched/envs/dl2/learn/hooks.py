@@ -285,6 +285,18 @@ class Paid:
     unit: Literal["slot", "slot_epochs", "own", "shares", "epochs"] = "slot"
     urgency: float = 0.0
 
+    def __post_init__(self) -> None:
+        """Check that urgency is of epochs.
+
+        Raises:
+          JaxschedError: it is not.
+        """
+        if self.urgency and self.unit != "epochs":
+            raise JaxschedError(
+                f"urgency is {self.urgency:g} and unit {self.unit!r}; accepted with urgency: "
+                "'epochs'"
+            )
+
     @property
     def credit(self) -> Callable[..., Array] | None:
         """What single inferences are paid; None: what their slot earns."""

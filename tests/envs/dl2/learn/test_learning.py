@@ -289,7 +289,7 @@ def test_a_learner_that_pays_by_job_learns_and_others_refuse_to():
     pairs = zip(jax.tree.leaves(before), jax.tree.leaves(after), strict=True)
     assert all(np.any(one != other) for one, other in pairs)
     assert "its own job's share" in " ".join(setup.variants)
-    with pytest.raises(JaxschedError, match="with ActorCriticConfig and critic 'observation' only"):
+    with pytest.raises(JaxschedError, match="accepted where single decisions are paid: Actor"):
         stages_of(SYSTEM, override(recipe, ["critic=state"]), TABLES)
     with pytest.raises(JaxschedError, match="capacity above 0"):
         stages_of(SYSTEM, override(recipe, ["learner.capacity=0", "learner.held=0"]), TABLES)
@@ -344,6 +344,8 @@ def test_what_is_paid_while_learning():
     assert Paid()(ENV) == ENV
     assert Paid("slot_epochs")(ENV) == replace(ENV, reward="epochs")
     assert Paid("own")(ENV) == ByJob(ENV) and Paid("own").credit is own_share
+    with pytest.raises(JaxschedError, match="accepted with urgency: 'epochs'"):
+        Paid("slot_epochs", 0.6)
     assert Paid("epochs", 0.6)(ENV) == Shaped(ENV, "epochs", 0.6)
 
 
