@@ -322,7 +322,8 @@ CHIC = Evidence(
     ),
     headroom=("chic_headroom_cpu2.json",),
     rows=tuple(
-        f"chic_{row}_cpu2.json" for row in ("M", "X1", "X2", "X3", "X4", "X5", "X6", "X7", "X8")
+        f"chic_{row}_cpu2.json"
+        for row in ("M", "X1", "X2", "X3", "X4", "X5", "X6", "X7", "X8", "X9")
     ),
     cost=tuple(
         Cost(
@@ -337,7 +338,7 @@ CHIC = Evidence(
     words=(
         "One policy for all rates, imitating the best static allocation and then found by search "
         "over whole episodes, reaches the paper's figures at every rate; row M below judges it "
-        "against Optimus. Rows X1 to X8 but X4 are of the cross-entropy method with our "
+        "against Optimus. Rows X1 to X9 but X4 are of the cross-entropy method with our "
         "settings (`quick`), trained for each rate; X4 plays the two policies that the package "
         "ships. Optimus is better the more often it plans here, where the paper has it best every "
         "300 s.",

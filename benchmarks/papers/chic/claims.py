@@ -47,6 +47,7 @@ CLAIMS = (
     Claim("X7", none=0),
     Claim("X8", "empty rows chosen*", says="= 0 +- 2 %"),
     Claim("X8", claimed=False),
+    Claim("X9", claimed=False),
     Claim("X4", "Optimus every 300 s less every 600 s*", none=0),
     Claim("X4", "* less the better of Optimus*", none=0, note=ALL_RATES),
     Claim(
