@@ -102,6 +102,8 @@ def _per_cent(change: Interval) -> str:
 
 def draw(path: Path, given: LearnedReadings) -> None:
     """The metric of the choice on the validation episodes over the updates, mean of the seeds."""
+    from matplotlib.ticker import ScalarFormatter
+
     told, study = read(given.file)["readings"], given.study
     metric = functions.metric(registry.get(study.system), study.shown)
 
@@ -113,9 +115,13 @@ def draw(path: Path, given: LearnedReadings) -> None:
         }
         unit = f" ({metric.unit})" if metric.unit else ""
         figures.curves(axes, lines, x_label="updates", y_label=f"{metric.label}, validation{unit}")
-        for line in axes.lines[len(COLOURS) :]:
+        shown = axes.get_legend().legend_handles
+        for line, beside in list(zip(axes.lines, shown, strict=False))[len(COLOURS) :]:
             line.set_linestyle("--")
+            beside.set_linestyle("--")
         if metric.better == "lower":
             axes.set_yscale("log")
+            for axis in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
+                axis(ScalarFormatter())
 
     figures.save(path, on)
