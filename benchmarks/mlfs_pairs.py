@@ -5,9 +5,9 @@
 
 Several runs are training seeds of one recipe. The rules have the policy's weights of priorities:
 ``linear`` chooses servers by a linear cost, ``mlf_h`` as in the paper. ``--untrained`` plays
-the policy's first weights, too. Changes of times
-and traffic are ratios of means, those of shares are differences; intervals are 95 % bootstraps over
-seeds and episodes. ``--one-by-one`` plays one episode at a time, which takes less memory.
+the policy's first weights, too. Changes of times and traffic are ratios of means, those of shares
+are differences; intervals are 95 % bootstraps over seeds and episodes. ``--one-by-one`` plays one
+episode at a time, which takes less memory.
 
 Axes: ``S`` training seeds (one for rules), ``E`` episodes.
 """

@@ -121,7 +121,7 @@ def draw(path: Path, given: LearnedReadings) -> None:
             beside.set_linestyle("--")
         if metric.better == "lower":
             axes.set_yscale("log")
-            for axis in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
-                axis(ScalarFormatter())
+            axes.yaxis.set_major_formatter(ScalarFormatter())
+            axes.yaxis.set_minor_formatter(ScalarFormatter())
 
     figures.save(path, on)

@@ -1,12 +1,11 @@
 """``jaxsched kueue``: the order of Kueue's queues by a policy."""
 
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from jaxsched.cli.output import STDOUT, claim_stdout, console
+from jaxsched.cli.output import STDOUT, claim_stdout
 from jaxsched.cli.queues import (
     LIMITS,
     DryRun,
@@ -69,7 +68,6 @@ def kueue(
         Kueue() if read is None else Kueue(from_file(read, print)),
         settings,
         out,
-        partial(console().print, highlight=False),
         history=history,
         once=once or read is not None,
         restore=restore,

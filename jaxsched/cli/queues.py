@@ -1,13 +1,14 @@
 """What the commands share that order the queue of a scheduler by a policy."""
 
-from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from jaxsched.cli.options import HEURISTICS, OUTPUT
+from jaxsched.cli.output import console
 from jaxsched.errors import JaxschedError
 
 if TYPE_CHECKING:
@@ -73,7 +74,6 @@ def order(
     adapter: "Adapter",
     settings: "Settings",
     out: Path,
-    say: Callable[[str], Any],
     *,
     history: str | None,
     once: bool,
@@ -93,7 +93,7 @@ def order(
     from jaxsched.traces.loading import load
     from jaxsched.traces.trace import Trace
 
-    earlier = []
+    say, earlier = partial(console().print, highlight=False), []
     if history is not None:
         log = load(history)
         if not isinstance(log, Trace):

@@ -1,12 +1,10 @@
 """``jaxsched slurm``: the order of a Slurm's queue by a policy."""
 
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from jaxsched.cli.output import console
 from jaxsched.cli.queues import (
     LIMITS,
     DryRun,
@@ -57,7 +55,6 @@ def slurm(
         Slurm(),
         settings,
         out,
-        partial(console().print, highlight=False),
         history=history,
         once=once,
         restore=restore,

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, NoReturn
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs.columns import describe_value
 from jaxsched.queues.jobs import QueuedJob
-from jaxsched.traces.readers.kubernetes.fields import mapping
+from jaxsched.traces.readers.json_records import mapping
 from jaxsched.traces.readers.kubernetes.records import WORKLOAD, JobObject, workload
 
 _PREEMPTING = ("withinClusterQueue", "reclaimWithinCohort", "borrowWithinCohort")

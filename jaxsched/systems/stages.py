@@ -211,16 +211,15 @@ def _of_network(system: System, recipe: Recipe, stage: Stage, env: Environment) 
             "single decisions are paid: ActorCriticConfig, critic 'observation'"
         )
     whole = stage.critic == "state"
-    if whole or credit is not None:
+    reads = whole or credit is not None
+    if reads:
         network = Reads(network, seen)
         explore = None if explore is None else _of_seen(explore)
 
     def value() -> Any:
         kind = stage.value_network or recipe.network
         made = _in_precision(system.networks.value(recipe.env, kind), stage.precision)
-        if credit is not None:
-            return Reads(made, seen)
-        return Reads(made, everything) if whole else made
+        return Reads(made, everything if whole else seen) if reads else made
 
     return Parts(
         stage.learner,

@@ -3,7 +3,7 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NoReturn, TextIO
 
 from jaxsched.errors import JaxschedError
@@ -19,6 +19,16 @@ LONGEST_RECORD = 1 << 24
 _PIECE = 1 << 20  # letters read at a time
 _LONGEST_NUMBER = 1 << 10  # letters that are at hand where a number begins
 _BLANKS = re.compile(r"[ \t\r\n]*")
+
+
+def mapping(owner: Mapping[str, Any], name: str, fail: Fail) -> dict[str, Any]:
+    """A member that is an object; empty where there is none."""
+    found = owner.get(name)
+    if found is None:
+        return {}
+    if not isinstance(found, dict):
+        fail(f"{name} is {describe_value(found)}; accepted: an object")
+    return found
 
 
 class JsonRecords:

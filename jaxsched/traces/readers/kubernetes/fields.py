@@ -21,16 +21,6 @@ _QUANTITY = re.compile(
 _LONGEST_DATE = 40
 
 
-def mapping(owner: Mapping[str, Any], name: str, fail: Fail) -> dict[str, Any]:
-    """A member that is an object; empty where there is none."""
-    found = owner.get(name)
-    if found is None:
-        return {}
-    if not isinstance(found, dict):
-        fail(f"{name} is {describe_value(found)}; accepted: an object")
-    return found
-
-
 def objects(owner: Mapping[str, Any], name: str, fail: Fail) -> list[dict[str, Any]]:
     """A member that is a list of objects; empty where there is none."""
     found = owner.get(name)

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from jaxsched.traces.readers.json_records import Fail
-from jaxsched.traces.readers.kubernetes.fields import mapping, objects, quantity
+from jaxsched.traces.readers.json_records import Fail, mapping
+from jaxsched.traces.readers.kubernetes.fields import objects, quantity
 
 _GB = 1e9
 

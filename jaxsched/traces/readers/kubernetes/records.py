@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jaxsched.jobs.columns import describe_value
-from jaxsched.traces.readers.json_records import Fail, text_of
-from jaxsched.traces.readers.kubernetes.fields import mapping, moment, objects, whole
+from jaxsched.traces.readers.json_records import Fail, mapping, text_of
+from jaxsched.traces.readers.kubernetes.fields import moment, objects, whole
 from jaxsched.traces.readers.kubernetes.pods import Demand, demand_of, total
 from jaxsched.traces.trace import LARGEST
 

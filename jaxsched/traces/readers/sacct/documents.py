@@ -17,7 +17,7 @@ from jaxsched.traces import times
 from jaxsched.traces.odd_rows import Counts
 from jaxsched.traces.readers.fields import NAN
 from jaxsched.traces.readers.head import Head
-from jaxsched.traces.readers.json_records import Fail, JsonRecords, text_of
+from jaxsched.traces.readers.json_records import Fail, JsonRecords, mapping, text_of
 from jaxsched.traces.readers.sacct import values
 from jaxsched.traces.readers.sacct.records import (
     MOMENTS,
@@ -93,8 +93,8 @@ def _moments(seconds: list[float]) -> times.Moments:
 
 
 def _row(record: dict[str, Any], counts: Counts, fail: Fail) -> dict[str, Any]:
-    time = _object(record, "time", fail)
-    tres = _object(record, "tres", fail)
+    time = mapping(record, "time", fail)
+    tres = mapping(record, "tres", fail)
     if not time or "submission" not in time:
         fail(f"has no time of submission; accepted: {ACCEPTED}")
     submit, eligible, start, end = (
@@ -129,7 +129,7 @@ def _row(record: dict[str, Any], counts: Counts, fail: Fail) -> dict[str, Any]:
 
 
 def _id(record: dict[str, Any], fail: Fail) -> JobId:
-    array, het = _object(record, "array", fail), _object(record, "het", fail)
+    array, het = mapping(record, "array", fail), mapping(record, "het", fail)
     array_job = _number(array.get("job_id"), "array.job_id", fail)
     task = _number(array.get("task_id"), "array.task_id", fail)
     tasks = array.get("task") or ""
@@ -202,12 +202,3 @@ def _number(value: Any, name: str, fail: Fail) -> float:
     if not 0 <= value <= LARGEST:
         fail(f"{name} is {describe_value(given)}; accepted: a number from 0 to {LARGEST:g}")
     return float(value)
-
-
-def _object(record: dict[str, Any], name: str, fail: Fail) -> dict[str, Any]:
-    found = record.get(name)
-    if found is None:
-        return {}
-    if not isinstance(found, dict):
-        fail(f"{name} is {describe_value(found)}; accepted: an object")
-    return found
