@@ -1,6 +1,14 @@
 """The rows of DL2, specification, section 12."""
 
-from benchmarks.papers.dl2 import allocation, curves, design, results, robustness, speed
+from benchmarks.papers.dl2 import (
+    allocation,
+    curves,
+    design,
+    resizing,
+    results,
+    robustness,
+    speed,
+)
 from benchmarks.papers.runner import Paper, Row
 
 PAPER = Paper(
@@ -23,6 +31,7 @@ PAPER = Paper(
         Row("E14", "measured speeds", robustness.measured),
         Row("E15", "latency and environment steps per second", speed.speed),
         Row("E16", "500 servers and 200 jobs", results.many_servers),
+        Row("E17", "cost of resizing (Fig. 13, 14)", resizing.resizing),
     ),
     quick_changes={
         "loop.num_updates": 20,

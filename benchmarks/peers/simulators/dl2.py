@@ -29,6 +29,7 @@ DEFAULTS = {
     "slot_seconds": 1200, "J": 10, "max_workers": 16, "max_ps": 16, "max_slots": 1000,
     "comm": "ps", "speed_mode": "analytic", "overlap": 1.0, "contention": 1.0,
     "assign_bundle": False, "bundle_action": True, "d_scale": 50, "e_scale": 100,
+    "resizing": 0.0,
 }  # fmt: skip
 
 
@@ -47,6 +48,7 @@ class Job:
     progress: float = 0.0
     w: int = 0
     p: int = 0
+    earlier: tuple = (0, 0)
     start: float = -1.0
     finish: float = -1.0
     done: bool = False
@@ -115,6 +117,7 @@ class Cluster:
     def clear(self):
         self.used = [[0, 0, 0] for _ in range(self.c["num_servers"])]
         for job in self.jobs:
+            job.earlier = (job.w, job.p)
             job.w = job.p = 0
             job.placement = []
 
@@ -225,9 +228,11 @@ class Cluster:
             self.last.append((job.model, job.w, job.p, rate))
             if job.start < 0:
                 job.start = float(self.k * length)
-            possible, left = rate * length, job.true_epochs - job.progress
+            resized = job.progress > 0 and (job.w, job.p) != job.earlier
+            lost = self.c["resizing"] if resized else 0.0
+            possible, left = rate * (length - lost), job.true_epochs - job.progress
             if possible >= left:
-                job.finish = self.k * length + length * left / possible
+                job.finish = self.k * length + lost + (length - lost) * left / possible
                 job.done, job.progress, trained = True, job.true_epochs, left
             else:
                 job.progress += possible

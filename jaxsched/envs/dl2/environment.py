@@ -173,6 +173,7 @@ class DL2(Environment):
         d_scale: float = obs.D_SCALE,
         e_scale: float = obs.E_SCALE,
         coefficients: PyTree = None,
+        resizing: float = 0.0,
     ) -> Params:
         """Parameters for these job tables.
 
@@ -186,6 +187,9 @@ class DL2(Environment):
           d_scale: slots in the cluster that count as 1 in the observation.
           e_scale: remaining epochs that count as 1 in the observation.
           coefficients: ``[8, 5]``, of the formula; the calibrated ones by default.
+          resizing: seconds in which a job that has trained does not do so whenever a slot gives it
+            other tasks than the slot before: tens of milliseconds by the paper's hot scaling, tens
+            of seconds where a job is stopped and started from a checkpoint (Figures 13 and 14).
 
         Raises:
           JaxschedError: a table breaks a rule, or a value is out of range.
@@ -193,7 +197,9 @@ class DL2(Environment):
         for name, value in (("d_scale", d_scale), ("e_scale", e_scale)):
             checked_number(name, value, 0 < value < float("inf"), "above 0")
         mode = speed_mode or self.speed_mode
-        speed, known = build_speeds(self.rules, self.comm, mode, overlap, contention, coefficients)
+        speed, known = build_speeds(
+            self.rules, self.comm, mode, overlap, contention, coefficients, resizing
+        )
         draw = jnp.array([0, len(tables)], jnp.int32)
         scales = jnp.asarray(d_scale, float), jnp.asarray(e_scale, float)
         return Params(build_tables(tables, self.rules), draw, speed, known, *scales)
@@ -265,7 +271,7 @@ class DL2(Environment):
     def first_state(self, params: Params, episode: Array) -> ClusterState:
         """The state after a reset."""
         rules = self.rules
-        state = dynamics.new_cluster(rules, params.jobs, episode)
+        state = dynamics.new_cluster(rules, params.jobs, params.speed, episode)
         if self.assign_bundle:
             state = first_with_bundles(rules, state, params.jobs, params.speed)
         return state

@@ -105,7 +105,7 @@ class DL2Slots(DL2):
     ) -> tuple[SlotsState, TimeStep]:
         """The first slot with jobs; the table is ``episode``, or one drawn with ``key``."""
         episode = drawn_episode(key, params.draw, episode)
-        cluster = dynamics.new_cluster(self.rules, params.jobs, episode)
+        cluster = dynamics.new_cluster(self.rules, params.jobs, params.speed, episode)
         none = jnp.zeros_like(cluster.tasks)
         state = SlotsState(cluster, LastSlot(none, none, jnp.zeros_like(cluster.progress)))
         _, timestep = self._advance(state, cluster.tasks, params, jnp.bool_(False))

@@ -47,6 +47,7 @@ class ClusterState(NamedTuple):
     slot: Array  # int32, FINISHED once all jobs have finished
     batch: Array  # int32
     episode: Array  # int32, which job table
+    earlier: Array | None = None  # int32 [N], tasks of the slot before, where resizing takes time
 
 
 class Increment(NamedTuple):
@@ -72,7 +73,7 @@ class SlotReport(NamedTuple):
       started: int32 ``[N]``, first of them in which the job trained; -1: in none.
       finished: int32 ``[N]``, the one in which the job finished; -1: in none.
       finish_share: float ``[N]``, share of that slot after which it finished.
-      pace: float ``[N]``, epochs per second in the last of them (0: did not train).
+      pace: float ``[N]``, epochs per second while it trained in the last of them (0: it did not).
     """
 
     slots: Array
@@ -148,13 +149,14 @@ def seconds_passed(
     return slots.astype(after.progress.dtype) * rules.slot_seconds
 
 
-def new_cluster(rules: Rules, jobs: JobTables, episode: Array) -> ClusterState:
+def new_cluster(rules: Rules, jobs: JobTables, speed: SpeedTables, episode: Array) -> ClusterState:
     """The first slot that has jobs."""
     episode = jnp.asarray(episode, jnp.int32)
     size = jobs.info.shape[-1]
+    tasks = jnp.zeros((size,), jnp.int32)
     return ClusterState(
         servers=empty_servers(rules.cluster),
-        tasks=jnp.zeros((size,), jnp.int32),
+        tasks=tasks,
         rate=jnp.zeros((size,), jobs.epochs.dtype),
         progress=jnp.zeros((size,), jobs.epochs.dtype),
         active=whole(jobs.first_active, episode),
@@ -163,6 +165,7 @@ def new_cluster(rules: Rules, jobs: JobTables, episode: Array) -> ClusterState:
         slot=whole(jobs.first_slot, episode),
         batch=jnp.int32(0),
         episode=episode,
+        earlier=tasks if speed.resizing is not None else None,
     )
 
 
@@ -265,7 +268,9 @@ def train_slot(
     total = jnp.sum(cpus, dtype=jnp.int32)
     # Quotients, not products, enter sums: these are rounded alike however they are compiled.
     alone = state.rate * _factor(jobs, state) * rules.slot_seconds
-    possible = jnp.where(ends, alone / delay(speed, total - cpus), 0.0)
+    whole_slot = jnp.where(ends, alone / delay(speed, total - cpus), 0.0)
+    lost = _share_lost(rules, state, speed)
+    possible = whole_slot if lost is None else whole_slot * (1.0 - lost)
     true_epochs = whole(jobs.true_epochs, state.episode)
     left = true_epochs - state.progress
     # The second condition holds where rounding closes a gap that is smaller than any epoch.
@@ -273,6 +278,8 @@ def train_slot(
     finishes = (possible > 0) & reaches
     progress = jnp.where(finishes, true_epochs, state.progress + possible)
     share = jnp.minimum(left / jnp.where(finishes, possible, 1.0), 1.0)
+    if lost is not None:
+        share = lost + (1.0 - lost) * share
     gpus = jnp.sum(w * tables.worker_gpus(info), dtype=jnp.int32)
     report = SlotReport(
         slots=ends.astype(jnp.int32),
@@ -284,9 +291,20 @@ def train_slot(
         started=jnp.where(possible > 0, state.slot, -1),
         finished=jnp.where(finishes, state.slot, -1),
         finish_share=jnp.where(finishes, share, 0.0),
-        pace=possible / rules.slot_seconds,
+        pace=whole_slot / rules.slot_seconds,
     )
     return progress, report
+
+
+def _share_lost(rules: Rules, state: ClusterState, speed: SpeedTables) -> Array | None:
+    """Share of the slot in which a job does not train since its tasks are new, float ``[N]``.
+
+    A job's first tasks cost nothing; those after a slot without any do. None: resizing is free.
+    """
+    if speed.resizing is None or state.earlier is None:
+        return None
+    resized = (state.progress > 0) & (state.tasks != state.earlier)
+    return jnp.where(resized, speed.resizing / rules.slot_seconds, 0.0)
 
 
 def delay(speed: SpeedTables, other_cpus: Array) -> Array:
@@ -326,6 +344,7 @@ def next_slot(
         fits=jnp.where(ends, _fits_when_empty(rules), state.fits),
         slot=slot,
         batch=jnp.where(ends, 0, state.batch),
+        earlier=None if state.earlier is None else jnp.where(ends, state.tasks, state.earlier),
     )
 
 

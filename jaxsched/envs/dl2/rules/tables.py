@@ -78,11 +78,14 @@ class SpeedTables(NamedTuple):
       rate: ``[M + 1, W + 1, P + 1]``, its inverse, epochs per second.
       doubling: scalar, CPU cores that the other jobs must use for a job to take twice the time
         (core, section 6: those of the cluster over ``contention``; infinite without contention).
+      resizing: scalar, seconds in which a job does not train at the beginning of a slot that gives
+        it other tasks than the last one did; None: it takes no time.
     """
 
     seconds: Array
     rate: Array
     doubling: Array
+    resizing: Array | None = None
 
 
 def model_of(info: Array) -> Array:
@@ -352,6 +355,7 @@ def build_speeds(
     overlap: float,
     contention: float | None,
     coefficients: Any,
+    resizing: float,
 ) -> tuple[SpeedTables, Knowledge]:
     """How fast jobs train, and what rules know of it; arguments are those of ``DL2.params``."""
     if speed_mode not in get_args(SpeedMode):
@@ -361,6 +365,9 @@ def build_speeds(
         contention = 0.0 if speed_mode == "grid" else 1.0
     checked_number("overlap", overlap, 0 <= overlap <= 1, "in [0, 1]")
     checked_number("contention", contention, 0 <= contention < float("inf"), "from 0 on")
+    longest = rules.slot_seconds
+    accepted = f"from 0 to {longest}, the seconds of a slot"
+    checked_number("resizing", resizing, 0 <= resizing <= longest, accepted)
     most = (rules.max_workers, rules.max_ps)
     if speed_mode == "grid":
         tau, rate = _grid(rules, comm)
@@ -380,6 +387,7 @@ def build_speeds(
         seconds=jnp.asarray(seconds, float),
         rate=jnp.asarray(rate, float),
         doubling=jnp.asarray(all_cpus / contention if contention else np.inf, float),
+        resizing=jnp.asarray(resizing, float) if resizing else None,
     )
     reference, profile = tau[:, 4, 4], tau[:, workers, servers]
     return speed, Knowledge(jnp.asarray(reference, float), jnp.asarray(profile, float))

@@ -240,7 +240,7 @@ class DL2Reader(ClusterReader[DL2]):
     def state(self, env: DL2, params: Params, told: Told) -> dynamics.ClusterState:
         """All jobs are the slot's, and have no tasks yet."""
         jobs = params.jobs
-        state = dynamics.new_cluster(env.rules, jobs, told.episode)
+        state = dynamics.new_cluster(env.rules, jobs, params.speed, told.episode)
         active = bit_sets.to_words(jnp.arange(jobs.info.shape[-1]) < told.num_jobs)
         state = state._replace(slot=told.slot, progress=told.progress, active=active)
         return state._replace(rows=rows_of(env.rules, state, jobs.empty_row))

@@ -340,7 +340,7 @@ KEYS = (
 )
 OPTIONS = {**dict(zip(KEYS, KEYS, strict=True)), "J": "window", "obs": "observation"}
 """Options of the environment by their name in a case."""
-NUMBERS = ("overlap", "contention", "d_scale", "e_scale")
+NUMBERS = ("overlap", "contention", "resizing", "d_scale", "e_scale")
 PRESETS = {"artefact": asdict(ARTEFACT)}
 """Options that ``preset`` stands for."""
 WHOLE = ("finished", "decisions", "slots")

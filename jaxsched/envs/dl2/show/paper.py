@@ -29,6 +29,9 @@ WORKERS_PER_SERVER = "about 2"
 REDUCTION_BY_ARRIVALS = "about 20 %"
 """Figure 12: below Optimus at other arrival patterns."""
 
+SCALING_OVERHEAD = {("hot scaling", "dl2"): 0.004, ("checkpoints", "optimus"): 0.0254}
+"""Figure 14: share of the training time that resizing takes, by DL2's way and by Optimus'."""
+
 REDUCTION_AT_ERROR = "28 %"
 """Figure 16: wrong epochs; below DRF with errors of 20 %."""
 

@@ -33,6 +33,10 @@ CONFIGS = {
         "mem_per_server": 40,
     },
     "cut": {"num_servers": 2, "J": 3, "max_slots": 7},
+    "resizing takes time": {"num_servers": 3, "J": 3, "resizing": 300.0, "slot_seconds": 700},
+    "whole slots lost": {
+        "num_servers": 2, "J": 2, "assign_bundle": True, "resizing": 1200.0, "max_slots": 60,
+    },
 }  # fmt: skip
 
 
@@ -103,7 +107,7 @@ def play_by_chance(name, count=6):
 @pytest.mark.parametrize(
     "name",
     [
-        *("small", "all-reduce"),
+        *("small", "all-reduce", "resizing takes time"),
         *(pytest.param(name, marks=pytest.mark.slow) for name in ("few tasks", "other servers")),
     ],
 )
