@@ -170,7 +170,7 @@ def test_every_row_has_a_name_of_its_own():
         "M",
         *(f"X{n}" for n in range(4, 10)),
     ]
-    assert [row.name for row in DL2.rows] == [f"E{n}" for n in range(1, 17)]
+    assert [row.name for row in DL2.rows] == [f"E{n}" for n in range(1, 18)]
     for paper in (CHIC, DL2):
         system = registry.get(paper.system)
         lab = Lab(system, Settings(None, quick=True), None, paper.quick_changes)
