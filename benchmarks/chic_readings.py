@@ -24,7 +24,10 @@ one resource, ...    the same with condition 1 as printed: ``weights 1``, ``ten 
                      ``unpenalised``: p1 = p2 = 0. These two are changes of the text, to see what
                      penalties do.
 
-Not run: a penalty once per phase, which needs a flag in the environment's state.
+Added after these had been run:
+
+once                 p1 is paid for a phase's first choice of an empty row only.
+one resource, once   both.
 """
 
 import sys
@@ -51,6 +54,8 @@ STUDY = Study(
         "one resource, weights 1, ten steps": (*ONE, *ONES, *TEN),
         "one resource, masked": (*ONE, "env.free_choice=false"),
         "one resource, unpenalised": (*ONE, "params.p1=0", "params.p2=0"),
+        "once": (*INERT, "env.penalty_once=true"),
+        "one resource, once": (*ONE, "env.penalty_once=true"),
     },
     train=TRAIN,
     validation=VALIDATION,

@@ -21,6 +21,7 @@ DEFAULTS = {
     "stop_on_cond2": True,
     "stop_on_one": False,
     "void_outside": "ends",
+    "penalty_once": False,
     "iter_scale": 100.0,
     "alloc_scale": 10.0,
     "backlog_scale": 10.0,
@@ -66,7 +67,7 @@ class Chic:
         self.time = self.jobs[0].submit
         self.decisions = self.phases = self.steps = 0
         self.gpu_seconds = self.total = 0.0
-        self.truncated = False
+        self.truncated = self.paid = False
 
     # The system
 
@@ -164,7 +165,8 @@ class Chic:
     def give(self, place, kind):
         rows, reward = self.rows(), 0.0
         if place >= len(rows):
-            reward = -self.p1
+            reward = 0.0 if self.penalty_once and self.paid else -self.p1
+            self.paid = True
         elif self.unit_fits(rows[place], self.kinds()[kind]):
             job = rows[place]
             w, p = self.kinds()[kind]
@@ -185,6 +187,7 @@ class Chic:
 
     def train(self):
         self.phases += 1
+        self.paid = False
         rows = self.rows()
         trains = [j for j in rows if j.w >= 1 and j.p >= 1]
         duration = min((j.rem * j.g() for j in trains), default=math.inf)

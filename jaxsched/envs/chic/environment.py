@@ -98,6 +98,7 @@ class Chic(Environment):
       void_outside: what void does outside S': it ``ends`` the decision phase, or is ``inert``, a
         decision that changes nothing (the paper's section 4.2 ends a phase on its two conditions
         alone). Out-of-range actions are void.
+      penalty_once: of a decision phase only the first choice of an empty row costs p1.
       max_stalls: phases of an episode in which no workload trains, a bound for ``max_steps``.
     """
 
@@ -109,6 +110,7 @@ class Chic(Environment):
     stop_on_one: bool = False
     free_choice: bool = False
     void_outside: VoidOutside = "ends"
+    penalty_once: bool = False
     max_stalls: Annotated[int, Bounds(0, 2**62)] = 10_000
 
     name = "chic"
@@ -268,6 +270,8 @@ class Chic(Environment):
         """The idle cluster at the first submission of table ``episode``, or of one drawn."""
         episode = drawn_episode(key, params.draw, episode)
         state = dynamics.new_state(params.jobs, episode, self.window)
+        if self.penalty_once:
+            state = state._replace(paid=jnp.bool_(False))
         zero, false = jnp.zeros((), float), jnp.bool_(False)
         whole, flags = jnp.zeros(self.window, jnp.int32), jnp.zeros(self.window, bool)
         job = column([row.job for row in state.rows])
@@ -291,7 +295,8 @@ class Chic(Environment):
             chooses &= ~void
         chooses, trains = materialise_flags_by_quotient(chooses, ~over & ~chooses)
 
-        rows, bonus, missed, blocked = self._allocate(state.rows, fits, action, params)
+        rows, bonus, missed, blocked = self._allocate(state, fits, action, params)
+        paid = None if state.paid is None else ~trains & (state.paid | (chooses & missed))
         phase = dynamics.train(state, params)
         duration = jnp.where(chooses, params.decision_seconds, phase.duration)
         duration = jnp.where(over, 0.0, duration)
@@ -314,7 +319,7 @@ class Chic(Environment):
             )
         decisions = jnp.where(trains, 0, state.decisions + chooses)
         following = dynamics.refill(
-            State(tuple(after), end, decisions, submitted, state.entered, state.episode), jobs
+            State(tuple(after), end, decisions, submitted, state.entered, state.episode, paid), jobs
         )
 
         gpus = [
@@ -360,12 +365,12 @@ class Chic(Environment):
         return state._replace(episode=jnp.int32(0)), alone
 
     def _allocate(
-        self, rows: tuple[Row, ...], fits: list[list[Array]], action: Array, params: Params
+        self, state: State, fits: list[list[Array]], action: Array, params: Params
     ) -> tuple[list[Row], Array, Array, Array]:
         """Rows with one more unit, r2 + r3, and whether the row was empty or the unit too large."""
         after, missed, blocked = [], [], []
         bonus = jnp.zeros((), float)
-        for place, row, fit in zip(places(self.window), rows, fits, strict=True):
+        for place, row, fit in zip(places(self.window), state.rows, fits, strict=True):
             if self.pair:
                 asked = [action == place]
             else:
@@ -381,7 +386,8 @@ class Chic(Environment):
                 bonus += summed(jnp.where(both, params.p2, 0.0) - jnp.where(first, params.p2, 0.0))
             after.append(new)
         empty = any_of(missed)
-        bonus -= jnp.where(empty, params.p1, 0.0)
+        punished = empty if state.paid is None else empty & ~state.paid
+        bonus -= jnp.where(punished, params.p1, 0.0)
         return after, bonus, empty, any_of(blocked)
 
 

@@ -157,6 +157,7 @@ class State(NamedTuple):
     submitted: Array  # int32, workloads submitted up to now
     entered: Array  # int32, workloads that ever were in the window
     episode: Array  # int32, which table
+    paid: Array | None = None  # bool, the phase has chosen an empty row, where that costs only once
 
 
 class Cluster(NamedTuple):

@@ -337,7 +337,10 @@ def _lines(
     return tuple(lines)
 
 
-KEYS = ("capacity", "I", "pair", "max_decisions", "stop_on_cond2", "stop_on_one", "void_outside")
+KEYS = (
+    *("capacity", "I", "pair", "max_decisions", "stop_on_cond2", "stop_on_one", "void_outside"),
+    "penalty_once",
+)
 OPTIONS = {**dict(zip(KEYS, KEYS, strict=True)), "I": "window"}
 """Options of the environment by their name in a case."""
 NUMBERS = tuple(name for name in SCALARS if name != "interval")

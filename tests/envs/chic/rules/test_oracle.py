@@ -60,6 +60,7 @@ SETTINGS = (
     Setting(
         {"stop_on_one": True, "window": 6, "capacity": (6, 60, 70), "max_decisions": 20},
     ),
+    Setting({"penalty_once": True, "void_outside": "inert", "max_decisions": 11}),
 )
 FURTHER = (0, 2, 4, 7, 8, 11)
 """Slow settings: the rules of the others with other numbers."""
