@@ -1,7 +1,7 @@
 """The size of a cluster as people type it: ``40x8``, or ``16x2,20x8`` where servers differ.
 
 ``4x8@v100,8x8@k80`` is one whose servers have GPUs of different types, ``40x8/96/512`` one with
-96 CPUs and 512 GB of memory in each server.
+96 CPUs and 512 GB of memory in each server, ``40x8x7`` one with 7 slots on each GPU.
 """
 
 import re
@@ -18,7 +18,7 @@ GPU_TYPE = re.compile(r"[a-z][a-z0-9_]{0,31}", re.ASCII)
 """Names of types of GPUs."""
 
 _SIZE = re.compile(
-    r"(\d+) ?[x×*] ?(\d+)(?: ?: ?(\d+))?(?: ?/ ?(\d+)(?: ?/ ?(\d+))?)?"
+    r"(\d+) ?[x×*] ?(\d+)(?: ?[x×*] ?(\d+))?(?: ?: ?(\d+))?(?: ?/ ?(\d+)(?: ?/ ?(\d+))?)?"
     rf"(?: ?@ ?({GPU_TYPE.pattern}))?",
     re.ASCII | re.IGNORECASE,
 )
@@ -72,11 +72,13 @@ class Servers(NamedTuple):
       gpus_per_server: GPUs of each; where they differ, of the largest.
       kinds: servers by their size and type, in the order in which they are filled; none where all
         are alike and take jobs of any size.
+      slots: parts into which every GPU can be shared; 1: jobs have whole GPUs.
     """
 
     num_servers: int
     gpus_per_server: int
     kinds: tuple[Kind, ...] = ()
+    slots: int = 1
 
     @property
     def num_gpus(self) -> int:
@@ -103,11 +105,12 @@ class Servers(NamedTuple):
 
     def __str__(self) -> str:
         """As ``read_servers`` reads it."""
+        slots = f"x{self.slots}" if self.slots > 1 else ""
         if not self.kinds:
-            return f"{self.num_servers}x{self.gpus_per_server}"
+            return f"{self.num_servers}x{self.gpus_per_server}{slots}"
         usual = [_usual_limit(kind, self.gpus_per_server) for kind in self.kinds]
         return ",".join(
-            f"{kind.num_servers}x{kind.gpus_per_server}"
+            f"{kind.num_servers}x{kind.gpus_per_server}{slots}"
             + ("" if kind.largest_job == limit else f":{kind.largest_job}")
             + (f"/{kind.cpus}" if kind.cpus or kind.memory_gb else "")
             + (f"/{kind.memory_gb}" if kind.memory_gb else "")
@@ -116,33 +119,40 @@ class Servers(NamedTuple):
         )
 
 
-def read_servers(text: str, *, mixed: bool = False) -> Servers:
+def read_servers(text: str, *, mixed: bool = False, shared: bool = False) -> Servers:
     """The size that a text such as ``40x8`` stands for: servers x GPUs of each.
 
     ``16x2,20x8`` stands for servers of different sizes, ``16x2:4`` for servers on which jobs of at
     most 4 GPUs run. Without such a number jobs run on servers that hold them alone, larger jobs on
     several of the largest servers. ``4x8@v100,8x8@k80`` stands for GPUs of two types, ``40x8/96``
-    for 96 CPUs in each server, ``40x8/96/512`` for 512 GB of memory besides (0: no limit).
+    for 96 CPUs in each server, ``40x8/96/512`` for 512 GB of memory besides (0: no limit),
+    ``40x8x7`` for 7 slots on each GPU.
 
     Args:
       text: as it was typed; blanks around ``x``, ``,``, ``:``, ``/`` and ``@`` are accepted.
       mixed: servers may differ.
+      shared: GPUs may have slots.
 
     Raises:
       JaxschedError: not two whole numbers from 1 on with an ``x`` between; servers that differ
         where they may not; a size of a type twice, a limit below 1 or above what the servers have,
-        or types of some GPUs only.
+        types of some GPUs only, or slots where GPUs have none or not as many on each.
     """
     parts = text.split(",") if len(text) <= LONGEST else []
     matches = [_SIZE.fullmatch(part.strip()) for part in parts]
     found = [_Part.of(match) for match in matches if match]
-    alike = len(found) == 1 and found[0] == _Part(found[0].servers, found[0].gpus)
+    alike = len(found) == 1 and found[0] == _Part(found[0].servers, found[0].gpus, found[0].slots)
     wrong = not found or len(found) < len(matches)
-    wrong = wrong or min(min(part.servers, part.gpus) for part in found) < 1
+    wrong = wrong or min(min(part.servers, part.gpus, part.slots) for part in found) < 1
     if wrong or not (mixed or alike):
         raise _refused(text, f"accepted: {_MIXED if mixed else _ALIKE}", "; ")
+    slots = found[0].slots
+    if slots > 1 and not shared:
+        raise _refused(text, f"with slots of GPUs; accepted: {_MIXED if mixed else _ALIKE}")
+    if any(part.slots != slots for part in found):
+        raise _refused(text, "with GPUs of different slots; accepted: the same for all")
     if alike:
-        return Servers(found[0].servers, found[0].gpus)
+        return Servers(found[0].servers, found[0].gpus, slots=slots)
     if len({part._replace(servers=0, limit=None) for part in found}) < len(found):
         which = "size and type" if any(part.gpu_type for part in found) else "size"
         why = f"with servers of the same {which} twice; accepted: every {which} once"
@@ -155,7 +165,7 @@ def read_servers(text: str, *, mixed: bool = False) -> Servers:
     largest = max(part.gpus for part in found)
     kinds = []
     for part in found:
-        kind = Kind(part.servers, part.gpus, part.limit or 0, *part[3:])
+        kind = Kind(part.servers, part.gpus, part.limit or 0, *part[4:])
         if part.limit is None:
             kind = kind._replace(largest_job=_usual_limit(kind, largest))
         elif not 1 <= part.limit <= kind.num_gpus:
@@ -166,7 +176,7 @@ def read_servers(text: str, *, mixed: bool = False) -> Servers:
                 ": ",
             )
         kinds.append(kind)
-    return Servers(sum(part.servers for part in found), largest, tuple(kinds))
+    return Servers(sum(part.servers for part in found), largest, tuple(kinds), slots)
 
 
 class _Part(NamedTuple):
@@ -174,6 +184,7 @@ class _Part(NamedTuple):
 
     servers: int
     gpus: int
+    slots: int = 1
     limit: int | None = None
     gpu_type: str = ""
     cpus: int = 0
@@ -181,10 +192,10 @@ class _Part(NamedTuple):
 
     @classmethod
     def of(cls, match: re.Match[str]) -> "_Part":
-        servers, gpus, limit, cpus, memory, gpu_type = match.groups()
+        servers, gpus, slots, limit, cpus, memory, gpu_type = match.groups()
         told = None if limit is None else int(limit)
         further = (gpu_type or "").lower(), int(cpus or 0), int(memory or 0)
-        return cls(int(servers), int(gpus), told, *further)
+        return cls(int(servers), int(gpus), int(slots or 1), told, *further)
 
 
 def _refused(text: str, why: str, sign: str = ", ") -> JaxschedError:

@@ -39,15 +39,17 @@ class Cluster:
       gpus_per_server: M.
       kinds: servers by their size and type, in the order in which they are numbered and filled;
         none where all are alike and without further limits (``of`` reads them from a text).
+      slots: k, parts into which every GPU can be shared; 1: jobs have whole GPUs (``shares``).
 
     Raises:
-      JaxschedError: not whole numbers from 1 on, more than 2**15 GPUs in all, kinds that do not
+      JaxschedError: not whole numbers from 1 on, more than 2**15 GPUs or slots, kinds that do not
         add up, or a limit of CPUs or memory that is none.
     """
 
     num_servers: Count
     gpus_per_server: Count
     kinds: tuple[Kind, ...] = ()
+    slots: Count = 1
 
     def __post_init__(self) -> None:
         """Refuse sizes that cannot be used."""
@@ -71,6 +73,11 @@ class Cluster:
             raise JaxschedError(
                 f"rigid: the cluster has {self.num_gpus} GPUs; accepted: at most {MAX_GPUS}"
             )
+        if self.num_gpus * self.slots > MAX_GPUS:
+            raise JaxschedError(
+                f"rigid: the cluster has {self.num_gpus} GPUs of {self.slots} slots; accepted: at "
+                f"most {MAX_GPUS} slots"
+            )
         if self.num_servers * self.gpus_per_server > MOST_PLACES:
             raise JaxschedError(
                 f"rigid: {self.num_servers} servers times {self.gpus_per_server} GPUs of the "
@@ -80,24 +87,40 @@ class Cluster:
 
     @classmethod
     def of(cls, servers: str | Servers) -> "Cluster":
-        """The cluster that a text such as ``40x8`` or ``16x2:4,20x8`` stands for.
+        """The cluster that a text such as ``40x8``, ``16x2:4,20x8`` or ``40x8x7`` stands for.
 
         Raises:
           JaxschedError: it stands for none, or as the class says.
         """
-        found = read_servers(servers, mixed=True) if isinstance(servers, str) else servers
-        return cls(*found)
+        if isinstance(servers, str):
+            servers = read_servers(servers, mixed=True, shared=True)
+        return cls(*servers)
+
+    @cached_property
+    def in_slots(self) -> "Cluster":
+        """The same with slots in place of GPUs, as replays with shares count; itself without."""
+        if self.slots == 1:
+            return self
+        kinds = self.kinds or (Kind(self.num_servers, self.gpus_per_server, self.num_gpus),)
+        scaled = tuple(
+            kind._replace(
+                gpus_per_server=kind.gpus_per_server * self.slots,
+                largest_job=kind.largest_job * self.slots,
+            )
+            for kind in kinds
+        )
+        return Cluster(self.num_servers, self.gpus_per_server * self.slots, scaled)
 
     @property
     def servers(self) -> Servers:
         """The sizes as people type them."""
-        return Servers(self.num_servers, self.gpus_per_server, self.kinds)
+        return Servers(self.num_servers, self.gpus_per_server, self.kinds, self.slots)
 
     @property
     def size(self) -> str:
         """The servers in words: ``40 x 8``, or as people type them where they differ."""
         alike = f"{self.num_servers} x {self.gpus_per_server}"
-        return str(self.servers) if self.kinds else alike
+        return str(self.servers) if self.kinds or self.slots > 1 else alike
 
     @property
     def num_gpus(self) -> int:

@@ -19,6 +19,7 @@ from jaxsched.jobs import Column, Integers, JobTable
 from jaxsched.jobs.servers import MOST_OF_A_SERVER
 from jaxsched.trace_replay.cluster import Cluster
 from jaxsched.trace_replay.policies import Locality
+from jaxsched.trace_replay.shares import offered
 from jaxsched.types import Array
 
 UNIT = 1000
@@ -39,32 +40,47 @@ class Free(NamedTuple):
       gpus: ``[S]``.
       spare: ``[D, S]``, thousandths of the demands; junk where a server has no limit. None where
         no server has.
+      slots: ``[M, S]``, free slots of each GPU, which ``gpus`` then counts, too; None where GPUs
+        are whole and alike.
     """
 
     gpus: Array
     spare: Array | None = None
+    slots: Array | None = None
 
     def without(self, taken: Array, demand: Array | None) -> "Free":
-        """Less so many GPUs of each server (``[S]``) and what they need each (``[D]``)."""
+        """Less so many GPUs of each server (``[S]``) and what they need each (``[D]``).
+
+        Where GPUs have slots, these of each GPU (``[M, S]``), and ``demand`` has the share besides.
+        """
+        slots = None if self.slots is None else self.slots - taken
+        taken = taken if slots is None else jnp.sum(taken, axis=0)
         if self.spare is None or demand is None:
-            return Free(self.gpus - taken)
-        return Free(self.gpus - taken, self.spare - demand[:, None] * taken)
+            return Free(self.gpus - taken, None, slots)
+        each = demand[: len(self.spare), None]
+        return Free(self.gpus - taken, self.spare - each * taken, slots)
 
 
 def usable(cluster: Cluster, free: Free, demand: Array | None) -> Array:
-    """Free GPUs of each server that a job could use, int32 ``[S]``.
+    """Free GPUs (slots, where they have some) of each server that a job could use, int32 ``[S]``.
 
     Args:
       cluster: the servers.
       free: what is free of them.
-      demand: int32 ``[D]``, what the job needs for a GPU.
+      demand: int32 ``[D]``, what the job needs for a GPU; with slots ``[D + 1]``, the share behind.
     """
+    gpus, step = free.gpus, None
+    if free.slots is not None and demand is not None:
+        size = cluster.gpus_per_server // len(free.slots)
+        gpus = jnp.sum(offered(free.slots, size, demand[-1]), axis=0)
+        step = jnp.where(demand[-1] > 0, 1, size)
     if free.spare is None or demand is None:
-        return free.gpus
-    each = demand[:, None]
+        return gpus
+    each = demand[: len(free.spare), None]
     counts = (limits_of(cluster) > 0) & (each > 0)
-    most = jnp.where(counts, free.spare // jnp.maximum(each, 1), free.gpus)
-    return jnp.minimum(free.gpus, jnp.min(most, axis=0))
+    most = jnp.where(counts, free.spare // jnp.maximum(each, 1), gpus)
+    found = jnp.minimum(gpus, jnp.min(most, axis=0))
+    return found if step is None else found - found % step
 
 
 def limits_of(cluster: Cluster) -> Integers:

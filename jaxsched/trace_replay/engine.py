@@ -9,6 +9,7 @@ in one ``line`` instead, and how many sizes there are plays no part.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Literal, NamedTuple
 
 import jax
@@ -27,10 +28,13 @@ from jaxsched.trace_replay.cluster import (
     rooms_for,
     take_gpus,
 )
+from jaxsched.ops.packing import Packing
 from jaxsched.trace_replay.demands import Free, limits_of, usable
+from jaxsched.trace_replay.fragmentation import Tasks, place_by_growth
 from jaxsched.trace_replay.gpu_types import run_time_at, work_within
 from jaxsched.trace_replay.line import Line
 from jaxsched.trace_replay.policies import Locality, Mode
+from jaxsched.trace_replay.shares import offered, taken_of
 from jaxsched.trace_replay.tables import NEVER, Jobs, Shape
 from jaxsched.trace_replay.waiting import NONE, Waiting
 from jaxsched.types import Array
@@ -42,7 +46,7 @@ PARTS = 2**15  # of a quota that a group may hold, as fractions are compared
 
 
 class Rules(NamedTuple):
-    """Static options of a replay."""
+    """Static options of a replay; where GPUs have slots, GPUs stand for slots all over."""
 
     cluster: Cluster
     shape: Shape
@@ -53,6 +57,8 @@ class Rules(NamedTuple):
     weighted: bool  # what groups hold counts in parts of their quotas
     isolated: bool  # no group holds more than its quota
     in_line: bool  # jobs wait in one ``line``
+    slots: int = 0  # of each GPU, where it matters which GPU a free slot is on
+    fgd: bool = False  # places by fragmentation
 
     @property
     def by_group(self) -> bool:
@@ -156,10 +162,10 @@ def step(rules: Rules, free_weight: Array, jobs: Jobs, state: State) -> State:
     )
     starts = job < nobody
     own = usable(cluster, free, _demand(jobs, job))
-    placing = place(
-        cluster, rules.locality, free_weight, own, jobs.num_gpus[job], _ranks(jobs, job)
+    placing, mine = _placed(
+        rules, free_weight, jobs, free, own, jobs.num_gpus[job], _ranks(jobs, job), _demand(jobs, job)
     )
-    taken = take_gpus(placing, is_free) & starts
+    taken = take_gpus(placing, _of_gpus(rules, is_free, mine)) & starts
     left = (jobs.duration if failing is None else failing.remaining)[job]
     end = state.time + _seconds(rules, jobs, left, job, own)
 
@@ -214,14 +220,56 @@ def step(rules: Rules, free_weight: Array, jobs: Jobs, state: State) -> State:
 def _free(rules: Rules, state: State, is_free: Array) -> Free:
     """What is free of servers where these GPUs are, bool ``[M, S]``."""
     gpus = jnp.sum(is_free, axis=0, dtype=jnp.int32)
+    slots = None
+    if rules.slots:
+        slots = jnp.sum(_by_gpu(rules, is_free), axis=1, dtype=jnp.int32)
     if state.use is None:
-        return Free(gpus)
+        return Free(gpus, None, slots)
     used = jnp.sum(jnp.where(is_free, 0, state.use), axis=1, dtype=jnp.int32)
-    return Free(gpus, jnp.array(limits_of(rules.cluster), jnp.int32) - used)
+    return Free(gpus, jnp.array(limits_of(rules.cluster), jnp.int32) - used, slots)
+
+
+def _by_gpu(rules: Rules, slots: Array) -> Array:
+    """Slots ``[M, S]`` as ``[GPUs, slots of each, S]``."""
+    return slots.reshape(-1, rules.slots, slots.shape[-1])
+
+
+def _of_gpus(rules: Rules, is_free: Array, mine: Array | None) -> Array:
+    """Of these slots, bool ``[M, S]``, those on GPUs that a job may use; all if GPUs are alike."""
+    if mine is None:
+        return is_free
+    return (_by_gpu(rules, is_free) & (mine > 0)[:, None]).reshape(is_free.shape)
+
+
+def _placed(
+    rules: Rules,
+    free_weight: Array,
+    jobs: Jobs,
+    free: Free,
+    own: Array,
+    num_gpus: Array,
+    ranks: Array | None,
+    demand: Array | None,
+) -> tuple[Packing, Array | None]:
+    """Where a job goes that fits, and the slots that it may take there (``shares.offered``).
+
+    Of ``free`` it could use ``own``, int32 ``[S]``; other arguments as those of ``place``. The
+    slots are None where GPUs are alike.
+    """
+    placing = place(rules.cluster, rules.locality, free_weight, own, num_gpus, ranks)
+    if free.slots is None or demand is None:
+        return placing, None
+    mine = offered(free.slots, rules.slots, demand[-1])
+    if rules.fgd and jobs.count is not None and jobs.demand is not None:
+        tasks = Tasks(jobs.class_gpus, jobs.demand, jobs.count)
+        alone, found, own_gpu = place_by_growth(rules.cluster, free, tasks, own, num_gpus, demand)
+        placing = jax.tree.map(partial(jnp.where, found), alone, placing)
+        mine = jnp.where(found, own_gpu, mine)
+    return placing, mine
 
 
 def _demand(jobs: Jobs, job: Array) -> Array | None:
-    """What a job needs for a GPU, int32 ``[D]``; None where servers have no such limits."""
+    """``Jobs.demand`` of a job, int32 ``[D]``; None where there is none."""
     return None if jobs.demand is None else jobs.demand[class_of(jobs, job)]
 
 
@@ -230,7 +278,7 @@ def _used(jobs: Jobs, state: State, job: Array, taken: Array) -> Array | None:
     demand = _demand(jobs, job)
     if state.use is None or demand is None:
         return None
-    return jnp.where(taken, demand[:, None, None], state.use)
+    return jnp.where(taken, demand[: len(state.use), None, None], state.use)
 
 
 def _rooms(rules: Rules, jobs: Jobs, free: Free) -> Array:
@@ -276,10 +324,10 @@ def _committed_step(
     starts = (head < nobody) & fits_now & ~state.overflow
     job = jnp.where(starts, head, nobody)
     own = usable(cluster, free, _demand(jobs, job))
-    placing = place(
-        cluster, rules.locality, free_weight, own, jobs.num_gpus[job], _ranks(jobs, job)
+    placing, mine = _placed(
+        rules, free_weight, jobs, free, own, jobs.num_gpus[job], _ranks(jobs, job), _demand(jobs, job)
     )
-    taken = take_gpus(placing, is_free) & starts
+    taken = take_gpus(placing, _of_gpus(rules, is_free, mine)) & starts
     end = state.time + _seconds(rules, jobs, jobs.duration[job], job, own)
 
     submit = jobs.submit[state.arrived]
@@ -377,7 +425,10 @@ def next_job(rules: Rules, free_weight: Array, jobs: Jobs, state: State, free: F
 
         def leaves_room(num_gpus: Array, ranks: Array | None, demand: Array | None) -> Array:
             now = usable(cluster, free, demand)
-            taken = place(cluster, rules.locality, free_weight, now, num_gpus, ranks).counts(now)
+            placing, mine = _placed(
+                rules, free_weight, jobs, free, now, num_gpus, ranks, demand
+            )
+            taken = placing.counts(now) if mine is None else taken_of(mine, placing.counts(now))
             left = usable(cluster, then_free.without(taken, demand), heads)
             return fits(rooms_for(cluster, rules.locality, left), needed, own)
 

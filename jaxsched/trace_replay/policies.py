@@ -151,6 +151,7 @@ Order = Literal[
 ]
 Mode = Literal["block", "skip", "easy", "commit"]
 Placement = Literal["pack", "first_fit", "load_balance"]
+Placing = Literal["pack", "first_fit", "load_balance", "fgd"]
 Locality = Literal["strict", "any"]
 RunTimes = Literal["true", "estimates"]
 Share = Literal["equal", "work"]
@@ -161,6 +162,8 @@ Knowledge = Literal["nothing", "estimates", "run times"]
 ORDERS: tuple[Order, ...] = get_args(Order)
 MODES: tuple[Mode, ...] = get_args(Mode)
 PLACEMENTS: tuple[Placement, ...] = get_args(Placement)
+PLACINGS: tuple[Placing, ...] = get_args(Placing)
+"""Placements of replays: those of the environments too, and FGD (``fragmentation``)."""
 LOCALITIES: tuple[Locality, ...] = get_args(Locality)
 RUN_TIMES: tuple[RunTimes, ...] = get_args(RunTimes)
 SHARES: tuple[Share, ...] = get_args(Share)
@@ -184,6 +187,9 @@ COMMITTING: tuple[Order, ...] = (
     "fifo", "lifo", "sjf", "sjf-narrow", "lpf", "lrf", "spf", "f1", "edf", "priority"
 )  # fmt: skip
 """Orders by a fixed number of each job, which ``commit`` is made for."""
+
+WEIGHING: tuple[Order, ...] = ("tetris", "f1")
+"""Orders that weigh numbers of GPUs against something else."""
 
 ORDER_NEEDS: dict[Order, tuple[str, ...]] = {
     "edf": ("time_to_deadline",),
@@ -218,7 +224,7 @@ class Policy:
     Attributes:
       order: one of ``ORDERS``.
       mode: one of ``MODES``; ``easy`` has no meaning for orders that suspend jobs.
-      placement: one of ``PLACEMENTS``; decides nothing but recorded servers with locality ``any``.
+      placement: one of ``PLACINGS``; decides nothing but recorded servers with locality ``any``.
       locality: one of ``LOCALITIES``.
       thresholds: ``QUEUED`` orders, GPU-seconds (increasing, at least 1) at which jobs change
         queues; of ``tiresias`` at most ``MOST_THRESHOLDS``.
@@ -250,7 +256,7 @@ class Policy:
 
     order: Order = "fifo"
     mode: Mode = "skip"
-    placement: Placement = "pack"
+    placement: Placing = "pack"
     locality: Locality = "strict"
     thresholds: tuple[int, ...] = (QUEUE_THRESHOLD,)
     restart_s: Annotated[int, Bounds(0, LARGEST_OPTION)] = 0
@@ -296,6 +302,12 @@ class Policy:
             raise JaxschedError(
                 f"rigid: order {self.order} {why}, so mode easy has no meaning; accepted: "
                 "block, skip"
+            )
+        if self.placement == "fgd" and not self.takes_shares:
+            given = "locality any" if self.locality == "any" else f"order {self.order}"
+            raise JaxschedError(
+                f"rigid: placement fgd with {given}; accepted: locality strict and an order that "
+                f"neither suspends jobs nor learns, but {', '.join(WEIGHING)}"
             )
         if self.order in ("tetris", "slowdown") and (self.mode, self.locality) != (
             "skip",
@@ -368,6 +380,11 @@ class Policy:
     def takes_types(self) -> bool:
         """Whether it is made for GPUs of different types."""
         return not self.keeps_accounts and self.locality == "strict"
+
+    @property
+    def takes_shares(self) -> bool:
+        """Whether it is made for shares of a GPU."""
+        return self.takes_types and self.order not in WEIGHING
 
     @property
     def takes_outages(self) -> bool:

@@ -15,11 +15,11 @@ Booleans = npt.NDArray[np.bool_]
 
 
 class Records(NamedTuple):
-    """One replay; int64 ``[n]``, times in whole seconds.
+    """One replay; int64 ``[n]``, times in whole seconds; ``num_gpus`` float64 if GPUs have slots.
 
     Attributes:
       submit: submission.
-      num_gpus: GPUs wanted.
+      num_gpus: GPUs wanted, of shares the part that their slots are.
       duration: run time.
       start: start of the first run.
       end: completion.
@@ -32,7 +32,7 @@ class Records(NamedTuple):
     """
 
     submit: Integers
-    num_gpus: Integers
+    num_gpus: Integers | npt.NDArray[np.float64]
     duration: Integers
     start: Integers
     end: Integers

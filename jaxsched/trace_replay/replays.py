@@ -20,6 +20,7 @@ from jaxsched.trace_replay.outages import Outages
 from jaxsched.trace_replay.policies import LEARNED, Order, Policy
 from jaxsched.trace_replay.records import Records
 from jaxsched.trace_replay.scorers import Predictor, shipped
+from jaxsched.trace_replay.shares import looks_at_gpus, slots_of
 from jaxsched.trace_replay.suspension import Account
 from jaxsched.trace_replay.tables import Jobs, Shape, as_table, in_line, prepare, thresholds_of
 from jaxsched.types import Array
@@ -109,7 +110,7 @@ def _options(policy: Policy, predictor: Predictor | None) -> Options:
         predictor = shipped()
     how = Forecast(jnp.int32(policy.forecast_percent), jnp.int32(policy.forecast_window_s))
     return Options(
-        jnp.int32(FREE_WEIGHT[policy.placement]),
+        jnp.int32(FREE_WEIGHT["pack" if policy.placement == "fgd" else policy.placement]),
         jnp.int32(policy.restart_s),
         predictor,
         jnp.int32(policy.checkpoint_s),
@@ -136,7 +137,7 @@ def _replayed(
     for table, late in zip(checked, overflow, strict=True):
         _refuse_late(table, late)
     found = [
-        _records(table, policy, ledger, cut)
+        _with_shares(_records(table, policy, ledger, cut), table, cluster)
         for table, ledger, cut in zip(checked, ledgers, cuts, strict=True)
     ]
     if isinstance(state, engine.State) and state.failing is not None:
@@ -182,7 +183,7 @@ def _rules(cluster: Cluster, policy: Policy, shape: Shape) -> Any:
             promotes=policy.promote_percent > 0,
         )
     return engine.Rules(
-        cluster,
+        cluster.in_slots,
         shape,
         RANKINGS.get(policy.order, "key"),
         policy.mode,
@@ -191,6 +192,8 @@ def _rules(cluster: Cluster, policy: Policy, shape: Shape) -> Any:
         weighted=policy.share != "equal",
         isolated=policy.isolated,
         in_line=in_line(cluster, policy),
+        slots=cluster.slots if looks_at_gpus(cluster, policy) else 0,
+        fgd=policy.placement == "fgd",
     )
 
 
@@ -274,6 +277,13 @@ def _with_failures(records: Records, kept: Failing) -> Records:
         held=held + records.end - last_start,
         cut=np.asarray(kept.cuts[: int(kept.num_cuts)], np.int64),
     )
+
+
+def _with_shares(records: Records, table: JobTable, cluster: Cluster) -> Records:
+    """Records with parts of GPUs, where GPUs have slots."""
+    if cluster.slots == 1:
+        return records
+    return records._replace(num_gpus=slots_of(table, cluster) / cluster.slots)
 
 
 def _records(table: JobTable, policy: Policy, ledger: Any, cut: Integers) -> Records:

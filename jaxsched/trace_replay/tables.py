@@ -15,6 +15,7 @@ from jaxsched.jobs import RIGID_JOBS, Column, Integers, JobTable, validate
 from jaxsched.trace_replay import history
 from jaxsched.trace_replay.cluster import Cluster, counts_alone
 from jaxsched.trace_replay.demands import DEMANDS, check_demands, holds, per_gpu
+from jaxsched.trace_replay.fragmentation import check_weights
 from jaxsched.trace_replay.gittins import sample_levels
 from jaxsched.trace_replay.gpu_types import (
     Typed,
@@ -27,6 +28,14 @@ from jaxsched.trace_replay.history import EDGES, Known
 from jaxsched.trace_replay.outages import Events, Outages, as_events
 from jaxsched.trace_replay.policies import FAIR, FITTED_SHARE, QUEUED, Locality, Policy, Share
 from jaxsched.trace_replay.queues import QUEUE
+from jaxsched.trace_replay.shares import (
+    GPU_MILLI,
+    SHARE,
+    WHOLE,
+    check_shares,
+    in_slots,
+    looks_at_gpus,
+)
 from jaxsched.trace_replay.speeds import Speeds, with_speeds
 from jaxsched.traces.details import rounded_up
 from jaxsched.traces.trace import Trace, known
@@ -78,8 +87,10 @@ class Jobs(NamedTuple):
       typed: what each class is on each kind of servers, ``[K, kinds]``; None where GPUs have no
         types.
       events: outages of servers; None where there are none.
-      demand: ``[K, D]``, what each class needs of the cluster's ``demands`` for a GPU; None where
-        servers have no such limits.
+      demand: ``[K, D]``, what each class needs of the cluster's ``demands`` for a GPU; where it
+        matters which GPU a slot is on, ``[K, D + 1]`` with ``shares.SHARE`` behind; None where
+        neither is so.
+      count: ``[K]``, jobs of each class; None unless placement goes by it (``fragmentation``).
     """
 
     submit: Array
@@ -102,6 +113,7 @@ class Jobs(NamedTuple):
     typed: Typed | None = None
     events: Events | None = None
     demand: Array | None = None
+    count: Array | None = None
 
 
 class Shape(NamedTuple):
@@ -137,7 +149,7 @@ def as_table(
     if isinstance(jobs, JobTable):
         table = jobs
     elif isinstance(jobs, Mapping):
-        names = (*_names(), *(column.name for column in by_type), *cluster.demands)
+        names = (*_names(), *(column.name for column in by_type), *cluster.demands, GPU_MILLI.name)
         columns = {name: jobs[name] for name in names if name in jobs}
         if "group" in columns:
             columns["group"] = _numbered(columns["group"])
@@ -147,7 +159,8 @@ def as_table(
             f"rigid: jobs are a {type(jobs).__name__}; accepted: a JobTable or a mapping with "
             f"{', '.join(_names())} (those from group on are optional)"
         )
-    optional = (*OPTIONAL.values(), *by_type, *(DEMANDS[name] for name in cluster.demands))
+    limited = (DEMANDS[name] for name in cluster.demands)
+    optional = (*OPTIONAL.values(), *by_type, *limited, GPU_MILLI)
     schema = (*COLUMNS, *(column for column in optional if column.name in table.columns))
     validate(table, schema=schema, max_gpus=cluster.largest_job(locality), from_zero=False)
     check_demands(table, cluster, locality)
@@ -173,7 +186,8 @@ def from_trace(trace: Trace) -> JobTable:
 
     ``estimate`` is there where users gave run times (``requested_time``), at least 1; a job without
     one has the longest of the trace, as a queue's limit would give it. ``time_to_deadline`` is
-    there where jobs have deadlines, at least 0. ``priority`` is there where all jobs have one: its
+    there where jobs have deadlines, at least 0. ``gpu_milli`` is there where some job has less than
+    a GPU: thousandths of one, rounded up, 1000 for all others. ``priority`` is there where all jobs have one: its
     rank among the trace's priorities, from 0. ``cpus`` and ``memory_gb`` of the whole job are there
     where all jobs have them.
 
@@ -190,6 +204,9 @@ def from_trace(trace: Trace) -> JobTable:
     }
     if "group" in trace:
         columns["group"] = _numbered(trace["group"][kept])
+    if np.any(gpus[kept] < 1):
+        part = np.minimum(WHOLE * gpus[kept], WHOLE)
+        columns[GPU_MILLI.name] = np.maximum(rounded_up(part), 1)
     if np.any(known(trace, "requested_time")[kept]):
         asked = trace["requested_time"][kept]
         longest = OPTIONAL["estimate"].maximum
@@ -259,6 +276,7 @@ def prepare(
       JaxschedError: a table lacks a column that the policy needs, or outages do not go with it.
     """
     events = _events(outages, len(tables), cluster, policy)
+    cluster, tables = _in_slots(cluster, tables, policy)
     for table in tables:
         for name in lacking(table, policy):
             raise JaxschedError(
@@ -289,6 +307,19 @@ def prepare(
     ], shape
 
 
+def _in_slots(
+    cluster: Cluster, tables: Sequence[JobTable], policy: Policy
+) -> tuple[Cluster, Sequence[JobTable]]:
+    """Cluster and tables with slots in place of GPUs, where it matters which GPU a job is on."""
+    if not looks_at_gpus(cluster, policy):
+        return cluster, tables
+    for table in tables:
+        check_shares(table, cluster, policy)
+        if policy.placement == "fgd":
+            check_weights(table, cluster)
+    return cluster.in_slots, [in_slots(table, cluster) for table in tables]
+
+
 def _events(
     outages: Sequence[Outages | None], count: int, cluster: Cluster, policy: Policy
 ) -> Sequence[Events | None]:
@@ -311,6 +342,7 @@ def in_line(cluster: Cluster, policy: Policy) -> bool:
     """Whether jobs wait in one fixed order, and those fit for which enough GPUs are free."""
     fixed = not (policy.keeps_accounts or policy.shares_groups)
     fixed &= policy.order not in ("tetris", "fairness", "slowdown")
+    fixed &= not looks_at_gpus(cluster, policy)
     return fixed and counts_alone(cluster, policy.locality)
 
 
@@ -430,6 +462,8 @@ def _classes(table: JobTable, cluster: Cluster, policy: Policy) -> tuple[Integer
         pairs = np.concatenate([pairs, speeds_of(table, cluster)], axis=1)
     if cluster.demands:
         pairs = np.concatenate([pairs, per_gpu(table, cluster)], axis=1)
+    if SHARE in table.columns:
+        pairs = np.concatenate([pairs, table[SHARE][:, None]], axis=1)
     classes, of_job = np.unique(pairs, axis=0, return_inverse=True)
     if pairs.shape[1] > 2 and len(classes) > MOST_CLASSES:
         raise JaxschedError(
@@ -507,11 +541,15 @@ def _arrays(
     whole: dict[str, Any] = {name: np.asarray(values, np.int32) for name, values in arrays.items()}
     nothing = Known(*(np.zeros(0, np.int32) for _ in Known._fields))
     demand: Any = None
-    if cluster.demands:
+    count_of_class: Any = None
+    needs = len(cluster.demands) + (SHARE in table.columns)
+    if needs:
         more = [(0, shape.num_classes - len(classes)), (0, 0)]
-        demand = np.pad(classes[:, -len(cluster.demands) :], more).astype(np.int32)
+        demand = np.pad(classes[:, -needs:], more).astype(np.int32)
+    if policy.placement == "fgd":
+        count_of_class = np.bincount(of_job, minlength=shape.num_classes).astype(np.int32)
     own = _typed(cluster, policy, classes, shape)
-    return Jobs(**whole, known=nothing, typed=own, demand=demand)
+    return Jobs(**whole, known=nothing, typed=own, demand=demand, count=count_of_class)
 
 
 def _extended(values: Integers, length: int, filler: int) -> Integers:

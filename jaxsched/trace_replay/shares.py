@@ -1,0 +1,110 @@
+"""Shares of a GPU: slots, of which every GPU has the same number, and who may take which.
+
+A replay with shares counts slots in place of GPUs: a server of M GPUs with k slots each has ``M*k``
+places (``Cluster.in_slots``). A job that asks for a part of one GPU (column ``gpu_milli``) needs
+that part, rounded up to slots, on one GPU; of a server's GPUs that are able it takes the one with
+the fewest free slots (best fit). A job of whole GPUs needs GPUs that are wholly free. Slots are
+alike, wherever on the GPU they are: MIG's rules for the places of its instances are not kept.
+
+Axes: ``S`` servers, ``M`` GPUs per server, ``k`` slots per GPU.
+"""
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsched.errors import JaxschedError
+from jaxsched.jobs import Column, Integers, JobTable
+from jaxsched.trace_replay.cluster import Cluster
+from jaxsched.trace_replay.policies import WEIGHING, Policy
+from jaxsched.types import Array
+
+WHOLE = 1000
+GPU_MILLI = Column(
+    "gpu_milli", 1, WHOLE, "1/1000 GPU", "the part of its GPU that a job of one GPU asks for"
+)
+"""Column of job tables, optional; without it all jobs are of whole GPUs."""
+SHARE = "share"
+"""Column of tables in slots: the slots of a job that shares its GPU, 0 for jobs of whole GPUs."""
+
+
+def looks_at_gpus(cluster: Cluster, policy: Policy) -> bool:
+    """Whether it matters on which GPU of a server a job is."""
+    return cluster.slots > 1 or policy.placement == "fgd"
+
+
+def check_shares(table: JobTable, cluster: Cluster, policy: Policy) -> None:
+    """Refuse what does not go with slots.
+
+    Raises:
+      JaxschedError: an order or a locality that slots are not made for, or a job of several GPUs
+        that asks for parts of them.
+    """
+    if policy.placement == "fgd" and cluster.gpu_types:
+        raise JaxschedError(
+            "rigid: placement fgd with GPUs of different types; accepted: pack, first_fit, "
+            "load_balance"
+        )
+    if cluster.slots == 1:
+        return
+    if not policy.takes_shares:
+        given = "locality any" if policy.locality == "any" else f"order {policy.order}"
+        raise JaxschedError(
+            f"rigid: {given} with slots of GPUs; accepted: locality strict and an order that "
+            f"neither suspends jobs nor learns, but {', '.join(WEIGHING)}"
+        )
+    if GPU_MILLI.name in table.columns:
+        wrong = (table[GPU_MILLI.name] < WHOLE) & (table["num_gpus"] > 1)
+        if wrong.any():
+            job = int(np.flatnonzero(wrong)[0])
+            raise JaxschedError(
+                f"table '{table.name}', job {job}: gpu_milli is {table[GPU_MILLI.name][job]} of "
+                f"{table['num_gpus'][job]} GPUs; accepted: {WHOLE}, or a job of one GPU"
+            )
+
+
+def slots_of(table: JobTable, cluster: Cluster) -> Integers:
+    """Slots that each job holds, int64 ``[n]``; GPUs where GPUs have no slots."""
+    slots = table["num_gpus"] * cluster.slots
+    if cluster.slots == 1 or GPU_MILLI.name not in table.columns:
+        return slots
+    part = -(-table[GPU_MILLI.name] * cluster.slots // WHOLE)
+    return np.where(table["num_gpus"] == 1, part, slots)
+
+
+def in_slots(table: JobTable, cluster: Cluster) -> JobTable:
+    """The table for ``cluster.in_slots``: ``num_gpus`` counts slots, ``SHARE`` is there."""
+    slots = slots_of(table, cluster)
+    return table.with_columns(
+        **{"num_gpus": slots, SHARE: np.where(slots < cluster.slots, slots, 0)}
+    )
+
+
+def offered(slots: Array, size: int, share: Array) -> Array:
+    """Free slots of the GPUs that a job could use, int32 ``[M, S]``; 0 for all others.
+
+    Those of GPUs that are wholly free, or of the one on each server that a share would take.
+
+    Args:
+      slots: int32 ``[M, S]``, free slots of each GPU.
+      size: k.
+      share: int32 scalar, slots of a job that shares its GPU; 0 for jobs of whole GPUs.
+    """
+    able = slots >= jnp.where(share > 0, share, size)
+    order = jnp.where(able, slots, size + 1)
+    return jnp.where(able & ((share == 0) | is_first_least(order)), slots, 0)
+
+
+def is_first_least(values: Array) -> Array:
+    """Which GPU of each server has the least value, the first of equal ones; bool ``[M, S]``."""
+    return jnp.arange(values.shape[0])[:, None] == jnp.argmin(values, axis=0)[None, :]
+
+
+def taken_of(mine: Array, counts: Array) -> Array:
+    """Slots that a job takes of each GPU, int32 ``[M, S]``, of the first ones that it may use.
+
+    Args:
+      mine: int32 ``[M, S]``, from ``offered``.
+      counts: int32 ``[S]``, slots that it takes of each server.
+    """
+    before = jnp.cumsum(mine, axis=0, dtype=jnp.int32) - mine
+    return jnp.clip(counts[None, :] - before, 0, mine)
