@@ -243,6 +243,11 @@ def _cluster(trace: Trace, servers: str | None) -> Cluster:
                 f"{argument('servers')} is {describe_value(servers)}: a log does not say how long "
                 "its jobs would have run on GPUs of another type; accepted: servers without types"
             )
+        if found.slots > 1:
+            raise JaxschedError(
+                f"{argument('servers')} is {describe_value(servers)}: what happened is known in "
+                "whole GPUs; accepted: servers without slots of GPUs"
+            )
         return found
     peak = peak_gpus(trace)
     said = "" if peak is None else f"; the log had up to {peak} GPUs in use at once"

@@ -231,7 +231,7 @@ def leaderboard(
         names=workloads,
         traces=trace or (),
         load=load,
-        servers=None if servers is None else read_servers(servers, mixed=True),
+        servers=None if servers is None else read_servers(servers, mixed=True, shared=True),
         reading=tuple((name, value) for name, value in reading.items() if value is not None),
         loads=swept,
         speeds=speeds,

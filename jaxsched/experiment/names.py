@@ -46,9 +46,9 @@ def changes_of(
     Raises:
       JaxschedError: it is no size, the system cannot have it, or an option sets it, too.
     """
-    sizes = (
-        {} if servers is None else system.environment.of_servers(*read_servers(servers, mixed=True))
-    )
+    sizes = {}
+    if servers is not None:
+        sizes = system.environment.of_servers(*read_servers(servers, mixed=True)[:3])
     paths = {path.removeprefix("env.") for path in settings or {} if path.startswith("env.")}
     twice = sizes.keys() & (options.keys() | paths)
     if twice:

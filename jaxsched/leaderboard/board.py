@@ -35,6 +35,7 @@ from jaxsched.trace_replay import Records, replay
 from jaxsched.trace_replay.bounds import LowerBounds, lower_bounds, pooled, relaxed_widths
 from jaxsched.trace_replay.gpu_types import shortest_run_times
 from jaxsched.trace_replay.policies import Locality
+from jaxsched.trace_replay.shares import slots_of
 
 REFERENCE = "fifo-skip"
 """The policy that others are compared with, if present; else the first one."""
@@ -256,7 +257,7 @@ def play(
         reference=reference.name,
         seconds=time.process_time() - began,
         standings=tuple(rows),
-        servers=str(first.cluster.servers) if first.cluster.kinds else None,
+        servers=None if first.cluster.is_plain else str(first.cluster.servers),
         failures=failures_of(first),
     )
 
@@ -272,23 +273,23 @@ def _measures(
 ) -> tuple[Window, dict[Locality, LowerBounds]]:
     """The window of a draw and the bounds of the jobs in it; equal bounds are computed once.
 
-    Where servers differ, bounds are those of one pool of all GPUs, which any schedule keeps; where
-    GPUs have types, of GPUs on which every job runs as fast as on its fastest.
+    Where servers differ, bounds are those of one pool of all GPUs (or slots), which any schedule
+    keeps; where GPUs have types, of GPUs on which every job runs as fast as on its fastest.
     """
     window = window_of(prepared.table)
     jobs = prepared.table.window(window.first, window.stop - window.first)
     shortest = shortest_run_times(jobs, prepared.cluster)
-    cluster = pooled(prepared.cluster)
+    cluster, held = pooled(prepared.cluster), slots_of(jobs, prepared.cluster)
     found: dict[Locality, LowerBounds] = {}
     choices: dict[Locality, list[Any]] = {}
     for kind in sorted(kinds, key=["strict", "any"].index):
-        choices[kind] = relaxed_widths(jobs["num_gpus"], cluster.gpus_per_server, kind)
+        choices[kind] = relaxed_widths(held, cluster.gpus_per_server, kind)
         if kind == "any" and _equal(choices["any"], choices["strict"]):
             found["any"] = found["strict"]
             continue
         found[kind] = lower_bounds(
             jobs["submit_time"],
-            jobs["num_gpus"],
+            held,
             shortest,
             num_servers=cluster.num_servers,
             gpus_per_server=cluster.gpus_per_server,

@@ -124,7 +124,7 @@ def _facts(first: Prepared, draws: int) -> dict[str, Any]:
         "num_jobs": len(first.table),
         "num_servers": first.cluster.num_servers,
         "gpus_per_server": first.cluster.gpus_per_server,
-        "servers": str(first.cluster.servers) if first.cluster.kinds else None,
+        "servers": None if first.cluster.is_plain else str(first.cluster.servers),
         "failures": failures_of(first),
         "num_draws": draws,
     }

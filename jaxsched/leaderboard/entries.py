@@ -83,6 +83,14 @@ class Entry(NamedTuple):
         takes = self.name not in GAVEL if self.policy is None else self.policy.takes_types
         if prepared.cluster.demands and not takes:
             return "servers without limits of CPUs and memory"
+        if prepared.cluster.slots > 1 and (self.policy is None or not self.policy.takes_shares):
+            return "whole GPUs"
+        if (
+            self.policy is not None
+            and self.policy.placement == "fgd"
+            and prepared.cluster.gpu_types
+        ):
+            return "GPUs of one type"
         fails = prepared.failures is not None
         if fails and (self.policy is None or not self.policy.takes_outages):
             return "servers that never fail"

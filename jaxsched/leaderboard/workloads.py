@@ -23,6 +23,7 @@ from jaxsched.trace_replay import Cluster
 from jaxsched.trace_replay.demands import capped, holds
 from jaxsched.trace_replay.gpu_types import check_types
 from jaxsched.trace_replay.outages import Outages, outages_of
+from jaxsched.trace_replay.shares import slots_of
 from jaxsched.trace_replay.speeds import read_speeds, with_speeds
 from jaxsched.trace_replay.tables import groups_of
 from jaxsched.traces.clusters import names
@@ -47,6 +48,7 @@ class Workload(NamedTuple):
         that these count as no part of the cluster.
       gpus_per_server: GPUs of a server; where they differ, of the largest.
       kinds: servers by their size and type, where they differ and are given.
+      slots: of each GPU.
       speeds: where GPUs have types, how fast jobs run on each (``speeds.read_speeds``); None: job
         tables have it.
       failures: how servers fail (``outages.outages_of``); None: they never do.
@@ -66,6 +68,7 @@ class Workload(NamedTuple):
     reading: tuple[tuple[str, Any], ...] = ()
     own: bool = False
     kinds: tuple[Kind, ...] = ()
+    slots: int = 1
     speeds: str | None = None
     failures: str | None = None
     checkpoint_s: int = 0
@@ -109,7 +112,7 @@ class Prepared(NamedTuple):
       outages: when servers are down; drawn ones depend on the jobs.
       recorded: whether the log's own schedule can be compared with policies: it is a user's
         log, submission times are its own, GPUs have no types (on which run times
-        would differ), and servers fail as they did.
+        would differ) and no slots, and servers fail as they did.
     """
 
     name: str
@@ -199,6 +202,7 @@ def prepare_log(trace: Trace, cluster: Cluster, *, num_jobs: int | None = None) 
         num_servers=cluster.num_servers,
         gpus_per_server=cluster.gpus_per_server,
         kinds=cluster.kinds,
+        slots=cluster.slots,
         own=True,
     )
     _check(workload, num_jobs)
@@ -215,9 +219,10 @@ def at_load(draws: Sequence[Prepared], load: float) -> list[Prepared]:
     Raises:
       JaxschedError: all jobs of a draw would be submitted at once.
     """
-    gpus = draws[0].cluster.num_gpus
+    cluster = draws[0].cluster
+    gpus = cluster.num_gpus
     spans = [int(draw.table["submit_time"][-1]) for draw in draws]
-    factor = sum(map(_work, (draw.table for draw in draws))) / gpus / max(sum(spans), 1) / load
+    factor = sum(_work(draw.table, cluster) for draw in draws) / gpus / max(sum(spans), 1) / load
     note = f"submission times multiplied by {factor:.4g}"
     found = []
     for draw in draws:
@@ -228,7 +233,7 @@ def at_load(draws: Sequence[Prepared], load: float) -> list[Prepared]:
                 f"workload '{draw.name}': at a load of {load:g} all jobs come at once; accepted: "
                 "a lower load"
             )
-        real = _work(table) / gpus / span
+        real = _work(table, cluster) / gpus / span
         notes = (*draw.notes, note)
         moved = draw._replace(table=table, load=real, notes=notes, recorded=False)
         found.append(_with_outages(moved))
@@ -283,9 +288,10 @@ def _kept(workload: Workload, drawn: Drawn, num_jobs: int | None) -> Drawn:
     return Drawn(part, drawn.digest, tuple(notes), log)
 
 
-def _work(table: JobTable) -> float:
-    """GPU-seconds of all jobs."""
-    return float(np.sum(table["num_gpus"] * table["duration"]))
+def _work(table: JobTable, cluster: Cluster | None = None) -> float:
+    """GPU-seconds of all jobs; without a cluster as if GPUs had no slots."""
+    held = table["num_gpus"] if cluster is None else slots_of(table, cluster)
+    return float(np.sum(held * table["duration"])) / (1 if cluster is None else cluster.slots)
 
 
 def _stretched(table: JobTable, factor: float) -> JobTable:
@@ -301,12 +307,12 @@ def _on_cluster(workload: Workload, jobs: Sequence[Drawn]) -> list[Prepared]:
         assert load is not None
         busy = sum(_work(draw.table) for draw in jobs) / span
         servers = max(1, math.ceil(busy / load / workload.gpus_per_server))
-    cluster = Cluster(servers, workload.gpus_per_server, workload.kinds)
+    cluster = Cluster(servers, workload.gpus_per_server, workload.kinds, workload.slots)
     capped = [_with_speeds(workload, _capped(draw, cluster), cluster) for draw in jobs]
     if workload.num_servers is None or load is None:
         found = [_prepared(workload, draw, cluster) for draw in capped]
         return found if load is not None else [_with_load_note(each) for each in found]
-    factor = sum(_work(draw.table) for draw in capped) / cluster.num_gpus / load / span
+    factor = sum(_work(draw.table, cluster) for draw in capped) / cluster.num_gpus / load / span
     note = f"submission times multiplied by {factor:.4g}"
     stretched = [
         draw._replace(table=_stretched(draw.table, factor), notes=(*draw.notes, note))
@@ -343,8 +349,11 @@ def _with_speeds(workload: Workload, draw: Drawn, cluster: Cluster) -> Drawn:
 
 
 def _prepared(workload: Workload, draw: Drawn, cluster: Cluster) -> Prepared:
-    load = _work(draw.table) / cluster.num_gpus / max(int(draw.table["submit_time"][-1]), 1)
-    recorded = workload.own and draw.log.wait is not None and not cluster.gpu_types
+    load = (
+        _work(draw.table, cluster) / cluster.num_gpus / max(int(draw.table["submit_time"][-1]), 1)
+    )
+    recorded = workload.own and draw.log.wait is not None
+    recorded &= not cluster.gpu_types and cluster.slots == 1
     found = Prepared(
         workload.name, draw.table, cluster, load, draw.digest, draw.notes, draw.log, recorded
     )

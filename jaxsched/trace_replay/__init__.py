@@ -17,6 +17,11 @@ rounded up, and of the kinds on which it fits the first listed, or the one on wh
 **CPUs and memory** of servers can be limited. Then free GPUs of a server count for a job as far as
 what the server has left goes with them (``demands``).
 
+**Shares of a GPU.** Where GPUs have slots, a job of one GPU may need but a part of it (column
+``gpu_milli``), rounded up to slots: on one GPU, of a server's that suffice the one with the fewest
+free slots. Jobs of whole GPUs need GPUs that are wholly free. Servers are compared by the free
+slots that the job could use, a share's by those of the GPU that it would take (``shares``).
+
 **An instant.** Completions come first, then arrivals, then scheduling: decisions are taken one
 after the other, each on the state that the last one left, until there is none to take.
 
@@ -26,7 +31,9 @@ job fits where enough GPUs are free.
 
 **Where** (placement). A server for a job, or for the remainder of a large one: ``pack`` takes the
 server with the fewest free GPUs that suffices, ``first_fit`` the first one that suffices,
-``load_balance`` the one with the most free GPUs; ties go to the lowest index. Wholly free servers
+``load_balance`` the one with the most free GPUs; ties go to the lowest index. ``fgd`` takes, for a
+job that one server holds, the server of any kind, and for a share the GPU, where fragmentation
+grows least (``fragmentation``); larger jobs go as under ``pack``. Wholly free servers
 are taken from the lowest index on. With locality ``any``, servers are taken as by
 ``jaxsched.ops.packing.pack``.
 
@@ -85,7 +92,7 @@ lowest index. Those that make way are asked by priority, then who wastes most.
 """
 
 from jaxsched.trace_replay.cluster import Cluster
-from jaxsched.trace_replay.named_policies import COMMITTED, FURTHER, POLICIES, TYPED
+from jaxsched.trace_replay.named_policies import COMMITTED, FURTHER, POLICIES, SHARED, TYPED
 from jaxsched.trace_replay.policies import Policy
 from jaxsched.trace_replay.records import Records, summary
 from jaxsched.trace_replay.replays import replay, replay_batch
@@ -95,6 +102,7 @@ __all__ = [
     "COMMITTED",
     "FURTHER",
     "POLICIES",
+    "SHARED",
     "TYPED",
     "Cluster",
     "Policy",

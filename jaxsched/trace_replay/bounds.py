@@ -79,9 +79,10 @@ class LowerBounds(NamedTuple):
 def pooled(cluster: Cluster) -> Cluster:
     """A cluster of identical servers on which every schedule of a cluster is one, too.
 
-    Where servers differ that is one pool of all GPUs; else it is the cluster itself.
+    Where servers differ that is one pool of all GPUs, or of all slots; else it is the cluster
+    itself.
     """
-    return Cluster(cluster.num_gpus, 1) if cluster.kinds else cluster
+    return cluster if cluster.is_plain else Cluster(cluster.in_slots.num_gpus, 1)
 
 
 def lower_bounds(

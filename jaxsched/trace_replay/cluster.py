@@ -117,10 +117,15 @@ class Cluster:
         return Servers(self.num_servers, self.gpus_per_server, self.kinds, self.slots)
 
     @property
+    def is_plain(self) -> bool:
+        """Whether servers are alike, without further limits, and GPUs are whole."""
+        return not self.kinds and self.slots == 1
+
+    @property
     def size(self) -> str:
-        """The servers in words: ``40 x 8``, or as people type them where they differ."""
+        """The servers in words: ``40 x 8``, or as people type them where there is more to say."""
         alike = f"{self.num_servers} x {self.gpus_per_server}"
-        return str(self.servers) if self.kinds or self.slots > 1 else alike
+        return alike if self.is_plain else str(self.servers)
 
     @property
     def num_gpus(self) -> int:

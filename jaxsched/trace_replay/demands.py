@@ -19,7 +19,7 @@ from jaxsched.jobs import Column, Integers, JobTable
 from jaxsched.jobs.servers import MOST_OF_A_SERVER
 from jaxsched.trace_replay.cluster import Cluster
 from jaxsched.trace_replay.policies import Locality
-from jaxsched.trace_replay.shares import offered
+from jaxsched.trace_replay.shares import GPU_MILLI, offered
 from jaxsched.types import Array
 
 UNIT = 1000
@@ -55,10 +55,10 @@ class Free(NamedTuple):
         """
         slots = None if self.slots is None else self.slots - taken
         taken = taken if slots is None else jnp.sum(taken, axis=0)
+        gpus = self.gpus - taken
         if self.spare is None or demand is None:
-            return Free(self.gpus - taken, None, slots)
-        each = demand[: len(self.spare), None]
-        return Free(self.gpus - taken, self.spare - each * taken, slots)
+            return Free(gpus, None, slots)
+        return Free(gpus, self.spare - demand[: len(self.spare), None] * taken, slots)
 
 
 def usable(cluster: Cluster, free: Free, demand: Array | None) -> Array:
@@ -135,7 +135,7 @@ def check_demands(table: JobTable, cluster: Cluster, locality: Locality) -> None
 
 
 def capped(table: JobTable, cluster: Cluster) -> tuple[JobTable, int]:
-    """A table that the cluster holds, without columns of no limit; how many jobs were cut.
+    """A table that the cluster holds, without columns of no use; how many jobs were cut.
 
     Jobs that no servers hold ask for as much as they can have of the kind that has most.
 
@@ -143,6 +143,8 @@ def capped(table: JobTable, cluster: Cluster) -> tuple[JobTable, int]:
       JaxschedError: a column is missing.
     """
     unlimited = DEMANDS.keys() - cluster.demands
+    if cluster.slots == 1:
+        unlimited |= {GPU_MILLI.name}
     columns = {name: each for name, each in table.columns.items() if name not in unlimited}
     table = replace(table, columns=columns)
     if not cluster.demands:

@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from jaxsched.ops.packing import Packing
 from jaxsched.trace_replay import failing as fl
 from jaxsched.trace_replay import line as ln
 from jaxsched.trace_replay import waiting as wt
@@ -28,7 +29,6 @@ from jaxsched.trace_replay.cluster import (
     rooms_for,
     take_gpus,
 )
-from jaxsched.ops.packing import Packing
 from jaxsched.trace_replay.demands import Free, limits_of, usable
 from jaxsched.trace_replay.fragmentation import Tasks, place_by_growth
 from jaxsched.trace_replay.gpu_types import run_time_at, work_within
@@ -163,7 +163,14 @@ def step(rules: Rules, free_weight: Array, jobs: Jobs, state: State) -> State:
     starts = job < nobody
     own = usable(cluster, free, _demand(jobs, job))
     placing, mine = _placed(
-        rules, free_weight, jobs, free, own, jobs.num_gpus[job], _ranks(jobs, job), _demand(jobs, job)
+        rules,
+        free_weight,
+        jobs,
+        free,
+        own,
+        jobs.num_gpus[job],
+        _ranks(jobs, job),
+        _demand(jobs, job),
     )
     taken = take_gpus(placing, _of_gpus(rules, is_free, mine)) & starts
     left = (jobs.duration if failing is None else failing.remaining)[job]
@@ -260,8 +267,8 @@ def _placed(
     if free.slots is None or demand is None:
         return placing, None
     mine = offered(free.slots, rules.slots, demand[-1])
-    if rules.fgd and jobs.count is not None and jobs.demand is not None:
-        tasks = Tasks(jobs.class_gpus, jobs.demand, jobs.count)
+    if rules.fgd and jobs.amount is not None and jobs.demand is not None:
+        tasks = Tasks(jobs.class_gpus, jobs.demand, jobs.amount)
         alone, found, own_gpu = place_by_growth(rules.cluster, free, tasks, own, num_gpus, demand)
         placing = jax.tree.map(partial(jnp.where, found), alone, placing)
         mine = jnp.where(found, own_gpu, mine)
@@ -325,7 +332,14 @@ def _committed_step(
     job = jnp.where(starts, head, nobody)
     own = usable(cluster, free, _demand(jobs, job))
     placing, mine = _placed(
-        rules, free_weight, jobs, free, own, jobs.num_gpus[job], _ranks(jobs, job), _demand(jobs, job)
+        rules,
+        free_weight,
+        jobs,
+        free,
+        own,
+        jobs.num_gpus[job],
+        _ranks(jobs, job),
+        _demand(jobs, job),
     )
     taken = take_gpus(placing, _of_gpus(rules, is_free, mine)) & starts
     end = state.time + _seconds(rules, jobs, jobs.duration[job], job, own)
@@ -425,9 +439,7 @@ def next_job(rules: Rules, free_weight: Array, jobs: Jobs, state: State, free: F
 
         def leaves_room(num_gpus: Array, ranks: Array | None, demand: Array | None) -> Array:
             now = usable(cluster, free, demand)
-            placing, mine = _placed(
-                rules, free_weight, jobs, free, now, num_gpus, ranks, demand
-            )
+            placing, mine = _placed(rules, free_weight, jobs, free, now, num_gpus, ranks, demand)
             taken = placing.counts(now) if mine is None else taken_of(mine, placing.counts(now))
             left = usable(cluster, then_free.without(taken, demand), heads)
             return fits(rooms_for(cluster, rules.locality, left), needed, own)

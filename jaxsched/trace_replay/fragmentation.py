@@ -40,12 +40,12 @@ class Tasks(NamedTuple):
     Attributes:
       slots: ``[K]``, slots that each class's jobs need.
       demand: ``[K, D + 1]``, of ``Jobs.demand``: what they need for a slot, and their share.
-      count: ``[K]``, how many there are.
+      amount: ``[K]``, how many there are.
     """
 
     slots: Array
     demand: Array
-    count: Array
+    amount: Array
 
 
 def check_weights(table: JobTable, cluster: Cluster) -> None:
@@ -105,7 +105,7 @@ def growth(cluster: Cluster, free: Free, tasks: Tasks, slots: Array, demand: Arr
         scraps[:, None] + gpus * moved,
         total - slots,
     )
-    found = jnp.sum(tasks.count[:, None, None] * (then - now[:, None]), axis=0, dtype=jnp.int32)
+    found = jnp.sum(tasks.amount[:, None, None] * (then - now[:, None]), axis=0, dtype=jnp.int32)
     return jnp.where(before >= each, found, NEVER)
 
 
@@ -147,4 +147,3 @@ def place_by_growth(
     server = jnp.arange(own.shape[0]) == best
     placing = Packing(jnp.zeros_like(server), server & jnp.any(suits), slots)
     return placing, jnp.any(suits), mine
-

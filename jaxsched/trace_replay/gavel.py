@@ -70,10 +70,9 @@ def replay_in_rounds(
         raise JaxschedError(
             f"round_s is {describe_value(round_s)}; accepted: a whole number from 1 on"
         )
-    if cluster.demands:
-        raise JaxschedError(
-            "gavel: servers with limits of CPUs and memory; accepted: servers without"
-        )
+    if cluster.demands or cluster.slots > 1:
+        given = "limits of CPUs and memory" if cluster.demands else "slots of GPUs"
+        raise JaxschedError(f"gavel: servers with {given}; accepted: servers without")
     table = as_table(jobs, cluster)
     if len(table) > MOST_JOBS:
         raise JaxschedError(

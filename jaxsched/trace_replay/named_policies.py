@@ -98,7 +98,16 @@ TYPED = MappingProxyType(
 """Rules for GPUs of different types: fastest free type first, the same where jobs wait for a type
 that is at least half as fast as their fastest, and least relative slowdown first."""
 
+SHARED = MappingProxyType(
+    {
+        "fifo-fgd": Policy("fifo", "skip", "fgd"),
+        "fifo-easy-fgd": Policy("fifo", "easy", "fgd"),
+        "sjf-fgd": Policy("sjf", "skip", "fgd"),
+    }
+)
+"""Rules that place by fragmentation (Alibaba's FGD), which is about shares of GPUs."""
+
 FURTHER = MappingProxyType(
-    {**{f"{name}-committed": policy for name, policy in COMMITTED.items()}, **TYPED}
+    {**{f"{name}-committed": policy for name, policy in COMMITTED.items()}, **TYPED, **SHARED}
 )
 """Policies that a leaderboard plays when they are asked for by name."""

@@ -90,7 +90,7 @@ class Jobs(NamedTuple):
       demand: ``[K, D]``, what each class needs of the cluster's ``demands`` for a GPU; where it
         matters which GPU a slot is on, ``[K, D + 1]`` with ``shares.SHARE`` behind; None where
         neither is so.
-      count: ``[K]``, jobs of each class; None unless placement goes by it (``fragmentation``).
+      amount: ``[K]``, jobs of each class; None unless placement goes by it (``fragmentation``).
     """
 
     submit: Array
@@ -113,7 +113,7 @@ class Jobs(NamedTuple):
     typed: Typed | None = None
     events: Events | None = None
     demand: Array | None = None
-    count: Array | None = None
+    amount: Array | None = None
 
 
 class Shape(NamedTuple):
@@ -186,10 +186,10 @@ def from_trace(trace: Trace) -> JobTable:
 
     ``estimate`` is there where users gave run times (``requested_time``), at least 1; a job without
     one has the longest of the trace, as a queue's limit would give it. ``time_to_deadline`` is
-    there where jobs have deadlines, at least 0. ``gpu_milli`` is there where some job has less than
-    a GPU: thousandths of one, rounded up, 1000 for all others. ``priority`` is there where all jobs have one: its
+    there where jobs have deadlines, at least 0. ``priority`` is there where all jobs have one: its
     rank among the trace's priorities, from 0. ``cpus`` and ``memory_gb`` of the whole job are there
-    where all jobs have them.
+    where all jobs have them. ``gpu_milli`` is there where some job has less than a GPU: thousandths
+    of one, rounded up, at least 1, and 1000 for all others.
 
     Raises:
       JaxschedError: no row is a job.
@@ -541,15 +541,15 @@ def _arrays(
     whole: dict[str, Any] = {name: np.asarray(values, np.int32) for name, values in arrays.items()}
     nothing = Known(*(np.zeros(0, np.int32) for _ in Known._fields))
     demand: Any = None
-    count_of_class: Any = None
+    amount: Any = None
     needs = len(cluster.demands) + (SHARE in table.columns)
     if needs:
         more = [(0, shape.num_classes - len(classes)), (0, 0)]
         demand = np.pad(classes[:, -needs:], more).astype(np.int32)
     if policy.placement == "fgd":
-        count_of_class = np.bincount(of_job, minlength=shape.num_classes).astype(np.int32)
+        amount = np.bincount(of_job, minlength=shape.num_classes).astype(np.int32)
     own = _typed(cluster, policy, classes, shape)
-    return Jobs(**whole, known=nothing, typed=own, demand=demand, count=count_of_class)
+    return Jobs(**whole, known=nothing, typed=own, demand=demand, amount=amount)
 
 
 def _extended(values: Integers, length: int, filler: int) -> Integers:

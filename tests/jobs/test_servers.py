@@ -41,6 +41,22 @@ def test_types_of_gpus():
     assert not read_servers("4x8,2x2", mixed=True).has_types
 
 
+def test_slots_of_gpus():
+    found = read_servers(" 40 x 8 x 7 ", mixed=True, shared=True)
+    assert found == Servers(40, 8, (), 7) and str(found) == "40x8x7" and found.num_gpus == 320
+    text = "16x2x4:4/32@a,20x8x4@a"
+    several = read_servers(text, mixed=True, shared=True)
+    assert several.slots == 4 and str(several) == text and several.kinds[0].largest_job == 4
+    assert read_servers("40x8x1") == Servers(40, 8)
+    for mixed in (False, True):
+        with pytest.raises(JaxschedError, match="40x8x7', with slots of GPUs; accepted: servers x"):
+            read_servers("40x8x7", mixed=mixed)
+    with pytest.raises(JaxschedError, match="GPUs of different slots; accepted: the same for all"):
+        read_servers("16x2x4,20x8", mixed=True, shared=True)
+    with pytest.raises(JaxschedError, match="accepted: servers x GPUs"):
+        read_servers("40x8x0", mixed=True, shared=True)
+
+
 def test_cpus_and_memory():
     text = "16x2:4/32@a,10x8/96/512@a,4x8/0/256@a"
     found = read_servers(text, mixed=True)

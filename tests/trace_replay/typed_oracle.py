@@ -28,11 +28,16 @@ class Loop:
         for number, (count, gpus, *_) in enumerate(kinds):
             self.servers += [(number, gpus)] * count
         self.limits = [[1000 * limit or 10**15 for limit in kind[4:]] for kind in kinds]
-        self.kinds, self.free = kinds, [(gpus, *self.limits[k]) for k, gpus in self.servers]
+        self.kinds = kinds
+        self.free = [self.idle(kind) for kind, _ in self.servers]
         rows = [SimpleNamespace(**job) for job in jobs]
         total = sum(gpus for _, gpus in self.servers)
         self.quota = quotas(rows, total, policy.share, policy.isolated)
         self.time, self.waiting, self.running, self.found = 0, [], {}, {}
+
+    def idle(self, kind):
+        """What is free of a server of a kind on which nobody runs."""
+        return self.kinds[kind][1], *self.limits[kind]
 
     def speed(self, j, kind):
         """Of a job on a kind, 0 where it never runs."""
@@ -40,7 +45,7 @@ class Loop:
         wanted = self.jobs[j]["gpus"]
         if wanted > min(largest, count * gpus):
             return 0
-        if self.usable(j, (gpus, *self.limits[kind])) < min(wanted, gpus):
+        if self.usable(j, self.idle(kind)) < min(wanted, gpus):
             return 0
         return self.jobs[j]["speeds"][name]
 

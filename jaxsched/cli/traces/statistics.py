@@ -147,7 +147,7 @@ def _describe_trace(
     servers, each = None, GPUS_PER_SERVER
     if size is not None:
         found = read_servers(size, mixed=True)
-        servers, each, _ = (found.num_gpus, 1, ()) if found.kinds else found
+        servers, each = (found.num_gpus, 1) if found.kinds else found[:2]
     figures = describe_trace(trace, servers, each, daily=daily)
     _print_figures(out, figures)
     return figures, lambda path: plot_trace(

@@ -143,10 +143,10 @@ class ClusterJobs(Environment):
 
     def _check_types(self) -> None:
         """Refuse servers and options that do not go together."""
-        if self.cluster.demands:
+        if self.cluster.demands or self.cluster.slots > 1:
+            given = "limits of CPUs and memory" if self.cluster.demands else "slots of GPUs"
             raise JaxschedError(
-                "cluster: servers with limits of CPUs and memory; accepted: servers without, such "
-                "as 16x2,20x8"
+                f"cluster: servers with {given}; accepted: servers without, such as 16x2,20x8"
             )
         if not self.cluster.gpu_types:
             if self.speeds:
