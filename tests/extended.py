@@ -249,6 +249,7 @@ EXTENDED = (
     "trace_replay/test_outages.py::test_random_instances",
     "trace_replay/test_replay.py::test_batch_equals_single_replays",
     "trace_replay/test_replay.py::test_invariants",
+    "trace_replay/test_shares.py::test_random_instances",
     "trace_replay/test_spot.py",
     "trace_replay/test_tiresias.py::test_promotion",
     "traces/test_cluster_workload_arrivals.py",

@@ -63,7 +63,7 @@ Cluster = Annotated[
     str | None,
     typer.Option(
         help="The cluster, servers x GPUs of each, such as 40x8, 16x2,20x8, "
-        "4x8@v100,8x8@k80 or 40x8/96/512 (CPUs, GB).",
+        "4x8@v100,8x8@k80, 40x8/96/512 (CPUs, GB) or 40x8x7 (7 slots a GPU).",
         show_default="as large as --load asks for",
         rich_help_panel=TRACES,
     ),

@@ -331,6 +331,8 @@ def _capped(draw: Drawn, cluster: Cluster) -> Drawn:
     table, count = capped(table, cluster)
     if count:
         notes.append(f"{count} jobs capped at the {' and '.join(cluster.demands)} of servers")
+    if cluster.slots > 1:
+        notes.append(f"shares of a GPU count in slots, {cluster.slots} to a GPU")
     return draw._replace(table=table, notes=tuple(notes))
 
 

@@ -83,12 +83,16 @@ RULES = [
 ]
 
 
-@pytest.mark.parametrize("name", CLUSTERS)
-@pytest.mark.parametrize("policy", RULES, ids=lambda p: f"{p.order}-{p.mode}-{p.placement}")
-def test_random_instances(policy, name):
-    cluster = CLUSTERS[name]
-    if cluster.gpu_types and policy.placement == "fgd":
-        return
+CASES = [
+    pytest.param(policy, cluster, id=f"{policy.order}-{policy.mode}-{policy.placement}-{name}")
+    for policy in RULES
+    for name, cluster in CLUSTERS.items()
+    if not (cluster.gpu_types and policy.placement == "fgd")
+]
+
+
+@pytest.mark.parametrize(("policy", "cluster"), CASES)
+def test_random_instances(policy, cluster):
     tables = [shared_columns(seed, cluster) for seed in range(16)]
     for table, records in zip(tables, replay_batch(tables, cluster, policy), strict=True):
         np.testing.assert_array_equal(found(records)[:4], plain(table, cluster, policy))
