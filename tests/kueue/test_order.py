@@ -7,8 +7,8 @@ import pytest
 
 from jaxsched.cli import main
 from jaxsched.errors import JaxschedError
-from jaxsched.kueue.client import Kueue, from_file
 from jaxsched.queues.control import Control, Settings
+from jaxsched.queues.kueue import Kueue, from_file
 from tests.kueue import objects
 from tests.kueue.fake import Fake
 

@@ -8,7 +8,7 @@ from jaxsched.errors import JaxschedError
 from jaxsched.queues import orders
 from jaxsched.queues.control import Control, Settings, run
 from jaxsched.queues.decisions import shadow_scores
-from jaxsched.slurm.client import Slurm
+from jaxsched.queues.slurm import Slurm
 from tests.slurm.fake import Fake
 
 USUAL = {"policy": "sjf-est", "every_s": 30.0, "longest_wait_s": 86_400.0, "most_changes": 200}
