@@ -231,6 +231,8 @@ def from_file(path: Path, say: Callable[[str], object]) -> Runner:
             raise JaxschedError(
                 f"{path}: {first_line(error)}; accepted: what '{shlex.join(READ)}' prints"
             ) from error
+        if not read.strip():
+            raise JaxschedError(f"{path}: empty; accepted: what '{shlex.join(READ)}' prints")
         return 0, read, ""
 
     return runner

@@ -201,6 +201,13 @@ def test_a_file_that_is_none(tmp_path):
         Kueue(from_file(tmp_path / "none.json", print)).jobs()
 
 
+def test_an_empty_file(tmp_path):
+    path = tmp_path / "queues.json"
+    path.write_text("\n")
+    with pytest.raises(JaxschedError, match=r"queues\.json: empty; accepted: what 'kubectl get"):
+        Kueue(from_file(path, print)).jobs()
+
+
 @pytest.mark.parametrize("text", [None, "", "[]", '{"items": [{"kind": "Workload"}]}'])
 def test_a_pass_alone_that_fails_is_an_error(text, tmp_path, capsys):
     path = tmp_path / "queues.json"

@@ -114,6 +114,12 @@ def test_jobs_of_other_partitions_and_held_ones_are_left_alone(fake, tmp_path):
     assert {n: fake.priorities()[n] for n in (5, 6)} == {n: before[n] for n in (5, 6)}
 
 
+def test_a_partition_without_jobs_is_said(fake, tmp_path):
+    done = control(fake, tmp_path, queue="mian").step()
+    said = done.line(Settings(**USUAL, queue="mian"))
+    assert said == "sjf-est: no job is in mian; jobs are in main"
+
+
 def test_a_job_that_starts_meanwhile_is_no_failure(fake, tmp_path):
     ours = control(fake, tmp_path)
     runner = fake.runner
