@@ -384,6 +384,8 @@ REPEATED: tuple[str, ...] = (
     "envs/chic/show/test_golden.py::test_single_precision",
     "envs/chic/test_reference_table.py",
     "envs/cluster/rules/test_against_replay.py::test_schedules_are_the_engines",
+    "envs/cluster/rules/test_demands.py::test_rules_are_those_of_a_plain_event_loop[True-sizes]",
+    "envs/cluster/rules/test_demands.py::test_rules_are_those_of_a_plain_event_loop[True-types]",
     "envs/cluster/rules/test_futures.py::test_futures_play_to_their_end_and_cost_what_their_jobs_take[suspends]",
     "envs/cluster/rules/test_suspending_orders.py::test_schedules_are_the_engines[las-any-shape4-0]",
     "envs/cluster/rules/test_suspending_orders.py::test_schedules_are_the_engines[las-any-shape4-3]",
