@@ -408,8 +408,12 @@ def next_job(rules: Rules, free_weight: Array, jobs: Jobs, state: State, free: F
 
     def backfilled() -> Array:
         needed, heads = jobs.num_gpus[head], _demand(jobs, head)
-        promised, then_free = promise(rules, jobs, state, head)
-        then_open = _open_to(rules, jobs, state, head, promised)
+
+        def open_at(time: Array) -> Array | None:
+            return _open_to(rules, jobs, state, head, time)
+
+        promised, then_free = promise(rules, jobs, state, needed, own, heads, open_at)
+        then_open = open_at(promised)
 
         def leaves_room(
             num_gpus: Array, ranks: Array | None, demand: Array | None, servers: Array | None
@@ -455,7 +459,7 @@ def _next_in_line(rules: Rules, jobs: Jobs, state: State, line: Line, room: Arra
 
     def backfilled() -> Array:
         needed = jobs.num_gpus[head]
-        promised, then_free = promise(rules, jobs, state, head)
+        promised, then_free = promise(rules, jobs, state, needed, None, None, lambda _: None)
         spare = jnp.sum(then_free.gpus) - needed
         short = promised - state.time
         return job_of(ln.first_beside(line, jobs.gpus_at, room, spare, short))
@@ -463,17 +467,24 @@ def _next_in_line(rules: Rules, jobs: Jobs, state: State, line: Line, room: Arra
     return jax.lax.cond(head_fits, lambda: head, backfilled)
 
 
-def promise(rules: Rules, jobs: Jobs, state: State, job: Array) -> tuple[Array, Free]:
-    """When a waiting job will fit if nobody else starts.
+def promise(
+    rules: Rules,
+    jobs: Jobs,
+    state: State,
+    num_gpus: Array,
+    ranks: Array | None,
+    demand: Array | None,
+    open_at: Callable[[Array], Array | None],
+) -> tuple[Array, Free]:
+    """When a job of that many GPUs, order of kinds and demand will fit if nobody else starts.
 
     A job that has outrun its estimate is expected to end in the next second. Where servers are
-    reserved it may fit at a time and not later, so times are tried in turn, from the first on at
-    which enough GPUs are free.
+    reserved a job may fit at a time and not later, so times are tried in turn, from the first on at
+    which enough GPUs are free; ``open_at`` gives the servers where it could start at a time.
 
     Returns:
       When, int32 scalar (s), and what is free at that time.
     """
-    num_gpus, ranks, demand = jobs.num_gpus[job], _ranks(jobs, job), _demand(jobs, job)
     until = state.free_from
     if rules.estimated:
         until = jnp.where(until > state.time, jnp.maximum(state.expected, state.time + 1), until)
@@ -506,7 +517,7 @@ def promise(rules: Rules, jobs: Jobs, state: State, job: Array) -> tuple[Array, 
     if windows is not None:
 
         def too_early(time: Array) -> Array:
-            return (time < NEVER) & ~holds(time, _open_to(rules, jobs, state, job, time))
+            return (time < NEVER) & ~holds(time, open_at(time))
 
         def later(time: Array) -> Array:
             end = jnp.min(jnp.where(until > time, until, NEVER))

@@ -6,7 +6,7 @@ Axes: ``F`` outages, ``R`` of them reservations, ``S`` servers.
 import csv
 import hashlib
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -103,6 +103,14 @@ class Outages:
     def __len__(self) -> int:
         """Number of outages."""
         return len(self.begin)
+
+    def joined(self, other: "Outages") -> "Outages":
+        """These and others, of which failures cost what these do."""
+        names = ("server", "begin", "end", "drains", "reserved")
+        both: dict[str, Any] = {
+            name: np.append(getattr(self, name), getattr(other, name)) for name in names
+        }
+        return replace(self, **both)
 
     def digest(self) -> str:
         """SHA-256 (hex) of all values."""
@@ -203,40 +211,80 @@ def read_outages(path: PathLike, *, checkpoint_s: int = 0, restart_s: int = 0) -
     Raises:
       JaxschedError: one line with the line of the file and what is accepted.
     """
+    rows = []
+    for number, words in _lines(path, "failures", COLUMNS, "HOURS:HOURS, or "):
+        if len(words) != 4 or not all(map(_is_number, words[:3])) or words[3] not in WHAT:
+            raise JaxschedError(
+                f"{path}, line {number}: is {describe_value(','.join(words))}; accepted: a server, "
+                f"whole seconds for begin and end, and {' or '.join(WHAT)}"
+            )
+        rows.append([*map(int, words[:3]), WHAT.index(words[3])])
+    server, begin, end, drains = np.array(rows, np.int64).reshape(-1, 4).T
+    try:
+        return Outages(server, begin, end, drains, checkpoint_s, restart_s)
+    except JaxschedError as error:
+        raise JaxschedError(f"{path}: {error}") from None
+
+
+def read_reservations(path: PathLike, *, checkpoint_s: int = 0, restart_s: int = 0) -> Outages:
+    """A list of reservations: comma-separated ``servers,begin,end``, servers such as 3 or 0-15.
+
+    Jobs that outrun their estimates are stopped as by a failure.
+
+    Raises:
+      JaxschedError: one line with the line of the file and what is accepted.
+    """
+    rows: list[tuple[int, int, int]] = []
+    for number, words in _lines(path, "reservations", RESERVED_COLUMNS):
+        servers = _RANGE.fullmatch(words[0])
+        if servers is None or len(words) != 3 or not all(map(_is_number, words[1:])):
+            raise JaxschedError(
+                f"{path}, line {number}: is {describe_value(','.join(words))}; accepted: servers "
+                "such as 3 or 0-15, and whole seconds for begin and end"
+            )
+        first, last = int(servers[1]), int(servers[2] or servers[1])
+        if last < first or len(rows) + last - first >= MOST_OUTAGES:
+            raise JaxschedError(
+                f"{path}, line {number}: has servers {words[0]}; accepted: the lower one first, "
+                f"and up to {MOST_OUTAGES} servers of all lines"
+            )
+        rows += [(server, int(words[1]), int(words[2])) for server in range(first, last + 1)]
+    server, begin, end = np.array(rows, np.int64).reshape(-1, 3).T
+    fails, known = np.zeros(len(rows), np.int64), np.ones(len(rows), np.int64)
+    try:
+        return Outages(server, begin, end, fails, checkpoint_s, restart_s, known)
+    except JaxschedError as error:
+        raise JaxschedError(f"{path}: {error}") from None
+
+
+def _lines(
+    path: PathLike, option: str, columns: tuple[str, ...], otherwise: str = ""
+) -> list[tuple[int, list[str]]]:
+    """The words of each line below the header, with its number; none of empty lines."""
+    names = ",".join(columns)
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
             text = file.read(LARGEST_FILE + 1)
         lines = list(csv.reader(text.splitlines()))
     except (OSError, ValueError, csv.Error) as error:
         raise JaxschedError(
-            f"{argument('failures')} is {describe_value(str(path))}, which cannot be read "
-            f"({getattr(error, 'strerror', None) or error}); accepted: HOURS:HOURS, or a file of "
-            f"{','.join(COLUMNS)}"
+            f"{argument(option)} is {describe_value(str(path))}, which cannot be read "
+            f"({getattr(error, 'strerror', None) or error}); accepted: {otherwise}a file of {names}"
         ) from None
     if len(text) > LARGEST_FILE or len(lines) > MOST_OUTAGES:
         raise JaxschedError(f"{path}: is too large; accepted: up to {MOST_OUTAGES} outages")
-    header = tuple(cell.strip().lower() for cell in lines[0]) if lines else ()
-    if header != COLUMNS:
-        raise JaxschedError(
-            f"{path}, line 1: is {describe_value(','.join(header))}; accepted: {','.join(COLUMNS)}"
-        )
-    rows = []
-    for number, cells in enumerate(lines[1:], 2):
-        if not cells:
-            continue
-        words = [cell.strip() for cell in cells]
-        numbers = [w for w in words[:3] if w.isascii() and w.isdecimal() and len(w) < 11]
-        if len(words) != 4 or len(numbers) < 3 or words[3] not in WHAT:
-            raise JaxschedError(
-                f"{path}, line {number}: is {describe_value(','.join(cells))}; accepted: a server, "
-                f"whole seconds for begin and end, and {' or '.join(WHAT)}"
-            )
-        rows.append([*map(int, numbers), WHAT.index(words[3])])
-    server, begin, end, drains = np.array(rows, np.int64).reshape(-1, 4).T
-    try:
-        return Outages(server, begin, end, drains, checkpoint_s, restart_s)
-    except JaxschedError as error:
-        raise JaxschedError(f"{path}: {error}") from None
+    header = ",".join(cell.strip().lower() for cell in lines[0]) if lines else ""
+    if header != names:
+        raise JaxschedError(f"{path}, line 1: is {describe_value(header)}; accepted: {names}")
+    return [
+        (number, [cell.strip() for cell in cells])
+        for number, cells in enumerate(lines[1:], 2)
+        if cells
+    ]
+
+
+def _is_number(word: str) -> bool:
+    return word.isascii() and word.isdecimal() and len(word) < 11
 
 
 def draw_outages(

@@ -39,7 +39,9 @@ class FailingLoop(Loop):
             return True
         column = "estimate" if self.policy.run_times == "estimates" else "duration"
         until = self.at + self.seconds(j, kind, column)
-        return any(s == server and self.at < end and begin < until for s, begin, end in self.reserved)
+        return any(
+            s == server and self.at < end and begin < until for s, begin, end in self.reserved
+        )
 
     def fail(self, server):
         for i in sorted(i for i in self.running if server in self.running[i][1]):
