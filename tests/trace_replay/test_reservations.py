@@ -76,10 +76,14 @@ RULES = [
 ]
 
 
+def words_of(policy):
+    return f"{policy.order}-{policy.mode}-{policy.locality}-{policy.run_times}-{policy.share}"
+
+
 @pytest.mark.parametrize(
     ("policy", "name"),
     [(policy, name) for policy in RULES for name in CASES if name == "alike" or policy.takes_types],
-    ids=lambda p: p if isinstance(p, str) else f"{p.order}-{p.mode}-{p.locality}-{p.run_times}",
+    ids=lambda p: p if isinstance(p, str) else words_of(p),
 )
 def test_random_instances(policy, name):
     cluster, tables = tables_of(name)
