@@ -370,6 +370,8 @@ def _prepared(workload: Workload, draw: Drawn, cluster: Cluster) -> Prepared:
     note = (
         f"{' and '.join(parts)}, {late} of them after the last submission; jobs are saved {again}"
     )
+    if reserved:
+        note += "; of a reservation all policies know, by run times, which jobs would reach into it"
     return found._replace(notes=(*found.notes, note), recorded=False)
 
 

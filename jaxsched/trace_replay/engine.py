@@ -157,9 +157,8 @@ def step(rules: Rules, free_weight: Array, jobs: Jobs, state: State) -> State:
         lambda: jnp.int32(nobody),
     )
     starts = job < nobody
-    own = usable(
-        cluster, free.on(_open_to(rules, jobs, state, job, state.time)), _demand(jobs, job)
-    )
+    free = free.on(_open_to(rules, jobs, state, job, state.time))
+    own = usable(cluster, free, _demand(jobs, job))
     placing = place(
         cluster, rules.locality, free_weight, own, jobs.num_gpus[job], _ranks(jobs, job)
     )
@@ -418,7 +417,8 @@ def next_job(rules: Rules, free_weight: Array, jobs: Jobs, state: State, free: F
         def leaves_room(
             num_gpus: Array, ranks: Array | None, demand: Array | None, servers: Array | None
         ) -> Array:
-            now = usable(cluster, free.on(servers), demand)
+            here = free.on(servers)
+            now = usable(cluster, here, demand)
             taken = place(cluster, rules.locality, free_weight, now, num_gpus, ranks).counts(now)
             left = usable(cluster, then_free.without(taken, demand).on(then_open), heads)
             return fits(rooms_for(cluster, rules.locality, left), needed, own)
@@ -666,7 +666,8 @@ def alignment(
     def of_class(
         num_gpus: Array, ranks: Array | None, demand: Array | None, servers: Array | None
     ) -> Array:
-        own = usable(rules.cluster, free.on(servers), demand)
+        here = free.on(servers)
+        own = usable(rules.cluster, here, demand)
         placing = place(rules.cluster, rules.locality, free_weight, own, num_gpus, ranks)
         return jnp.sum(placing.counts(own) * free.gpus)
 
