@@ -249,6 +249,7 @@ EXTENDED = (
     "trace_replay/test_outages.py::test_random_instances",
     "trace_replay/test_replay.py::test_batch_equals_single_replays",
     "trace_replay/test_replay.py::test_invariants",
+    "trace_replay/test_reservations.py::test_random_instances",
     "trace_replay/test_spot.py",
     "trace_replay/test_tiresias.py::test_promotion",
     "traces/test_cluster_workload_arrivals.py",
@@ -333,6 +334,8 @@ KEPT: tuple[str, ...] = (
     "trace_replay/test_outages.py::test_random_instances[fifo-easy-types]",
     "trace_replay/test_replay.py::test_batch_equals_single_replays[sjf-easy]",
     "trace_replay/test_replay.py::test_invariants[srtf]",
+    "trace_replay/test_reservations.py::test_random_instances[fifo-easy-any-true-equal-alike]",
+    "trace_replay/test_reservations.py::test_random_instances[fifo-easy-strict-estimates-equal-types]",
     "traces/test_trace_describe_trace.py::test_figure[made1]",
 )
 """Tests and cases of the default suite all the same."""

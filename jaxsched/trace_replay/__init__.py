@@ -17,6 +17,9 @@ rounded up, and of the kinds on which it fits the first listed, or the one on wh
 **CPUs and memory** of servers can be limited. Then free GPUs of a server count for a job as far as
 what the server has left goes with them (``demands``).
 
+**Reservations** of servers are known beforehand: a job may start on a server only if, by the run
+time that the policy knows, it ends before the next one there begins (``windows``).
+
 **An instant.** Completions come first, then arrivals, then scheduling: decisions are taken one
 after the other, each on the state that the last one left, until there is none to take.
 

@@ -50,6 +50,10 @@ class Free(NamedTuple):
             return Free(self.gpus - taken)
         return Free(self.gpus - taken, self.spare - demand[:, None] * taken)
 
+    def on(self, servers: Array | None) -> "Free":
+        """On these servers alone, bool ``[S]``; None: on all."""
+        return self if servers is None else self._replace(gpus=self.gpus * servers)
+
 
 def usable(cluster: Cluster, free: Free, demand: Array | None) -> Array:
     """Free GPUs of each server that a job could use, int32 ``[S]``.
