@@ -249,6 +249,7 @@ EXTENDED = (
     "trace_replay/test_outages.py::test_random_instances",
     "trace_replay/test_replay.py::test_batch_equals_single_replays",
     "trace_replay/test_replay.py::test_invariants",
+    "trace_replay/test_reservations.py::test_random_instances",
     "trace_replay/test_shares.py::test_random_instances",
     "trace_replay/test_spot.py",
     "trace_replay/test_tiresias.py::test_promotion",
@@ -334,6 +335,8 @@ KEPT: tuple[str, ...] = (
     "trace_replay/test_outages.py::test_random_instances[fifo-easy-types]",
     "trace_replay/test_replay.py::test_batch_equals_single_replays[sjf-easy]",
     "trace_replay/test_replay.py::test_invariants[srtf]",
+    "trace_replay/test_reservations.py::test_random_instances[fifo-easy-any-true-equal-alike]",
+    "trace_replay/test_reservations.py::test_random_instances[fifo-easy-strict-estimates-equal-types]",
     "traces/test_trace_describe_trace.py::test_figure[made1]",
 )
 """Tests and cases of the default suite all the same."""
@@ -385,6 +388,8 @@ REPEATED: tuple[str, ...] = (
     "envs/chic/show/test_golden.py::test_single_precision",
     "envs/chic/test_reference_table.py",
     "envs/cluster/rules/test_against_replay.py::test_schedules_are_the_engines",
+    "envs/cluster/rules/test_demands.py::test_rules_are_those_of_a_plain_event_loop[True-sizes]",
+    "envs/cluster/rules/test_demands.py::test_rules_are_those_of_a_plain_event_loop[True-types]",
     "envs/cluster/rules/test_futures.py::test_futures_play_to_their_end_and_cost_what_their_jobs_take[suspends]",
     "envs/cluster/rules/test_suspending_orders.py::test_schedules_are_the_engines[las-any-shape4-0]",
     "envs/cluster/rules/test_suspending_orders.py::test_schedules_are_the_engines[las-any-shape4-3]",

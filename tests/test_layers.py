@@ -18,7 +18,7 @@ FLOORS = (
     ("envs",),
     ("results", "exports", "adapters"),
     ("runs", "report"),
-    ("serve", "leaderboard", "experiment", "advice", "queues", "slurm", "kueue"),
+    ("serve", "leaderboard", "experiment", "advice", "queues"),
     ("bench",),
     ("cli",),
 )

@@ -55,8 +55,8 @@ def kueue(
     metrics_port: Port = None,
 ) -> None:
     """Order the queues of Kueue, by its pending workloads' priorities, until it is stopped."""
-    from jaxsched.kueue.client import Kueue, from_file
     from jaxsched.queues.control import Settings
+    from jaxsched.queues.kueue import Kueue, from_file
     from jaxsched.runs.interrupts import read_time
 
     settings = Settings(

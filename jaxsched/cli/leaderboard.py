@@ -88,6 +88,16 @@ Failures = Annotated[
     ),
 ]
 
+Reservations = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="Servers that are reserved at times and known to be: a list of servers,begin,end.",
+        show_default="none",
+        rich_help_panel=TRACES,
+    ),
+]
+
 CheckpointS = Annotated[
     int,
     typer.Option(
@@ -196,6 +206,7 @@ def leaderboard(
     servers: Cluster = None,
     speeds: Speeds = None,
     failures: Failures = None,
+    reservations: Reservations = None,
     checkpoint_s: CheckpointS = 0,
     load: BoardLoad = None,
     loads: FurtherLoads = None,
@@ -236,6 +247,7 @@ def leaderboard(
         loads=swept,
         speeds=speeds,
         failures=failures,
+        reservations=reservations,
         checkpoint_s=checkpoint_s,
     )
     choice = cells.Choice(

@@ -45,8 +45,8 @@ def slurm(
 ) -> None:
     """Order the queue of a Slurm that runs, by its jobs' priorities, until it is stopped."""
     from jaxsched.queues.control import Settings
+    from jaxsched.queues.slurm import Slurm
     from jaxsched.runs.interrupts import read_time
-    from jaxsched.slurm.client import Slurm
 
     settings = Settings(
         policy, read_time(every), read_time(longest_wait), most_changes, partition, dry_run

@@ -111,7 +111,8 @@ class Standings:
       seconds: CPU time of the board.
       standings: the policies, in the order given.
       servers: the cluster as typed, where servers differ; else None.
-      failures: how servers fail, with a digest of the first draw's outages; None: they never do.
+      failures: how servers fail or are reserved, with a digest of the first draw's outages; None:
+        they never are.
     """
 
     workload: str
@@ -263,9 +264,11 @@ def play(
 
 
 def failures_of(ready: Prepared) -> str | None:
-    """The failures' option and digest; None where servers never fail."""
-    outages = ready.outages
-    return None if outages is None else f"{ready.failures} {outages.digest()[:12]}"
+    """Options of failures and reservations, and their digest; None where there are none."""
+    if ready.outages is None:
+        return None
+    options = [each for each in (ready.failures, ready.reservations) if each is not None]
+    return " ".join([*options, ready.outages.digest()[:12]])
 
 
 def _measures(
@@ -312,7 +315,7 @@ def _play(
         ready, allowed = draw.ready, draw.bounds[entry.locality]
         records, seconds = _replayed(ready, entry, timed)
         on_records(entry.name, number, ready, draw.window, records)
-        in_pieces = entry.suspends or ready.failures is not None
+        in_pieces = entry.suspends or ready.outages is not None
         own = allowed.preemptive if in_pieces else allowed.non_preemptive
         measured = figures(records, ready.table, ready.cluster, draw.window)
         if entry.recorded and measured["utilization"] > 1:  # the log's cluster is a larger one

@@ -43,6 +43,7 @@ def workloads_of(
     loads: Sequence[float] = (),
     speeds: str | None = None,
     failures: str | None = None,
+    reservations: str | None = None,
     checkpoint_s: int = 0,
 ) -> list[Workload]:
     """The chosen workloads; by default the generated ones and those whose files exist.
@@ -57,6 +58,7 @@ def workloads_of(
       loads: of the sweep, to be checked.
       speeds: of job types on GPU types, a file or ``gavel``.
       failures: of servers, HOURS:HOURS or a log of outages.
+      reservations: of servers, a list of them.
       checkpoint_s: seconds between checkpoints.
 
     Raises:
@@ -72,7 +74,8 @@ def workloads_of(
     known = [*WORKLOADS, *BY_NAME_ONLY]
     chosen = _chosen(data, names, own, known)
     asked: dict[str, Any] = {} if servers is None else servers._asdict()
-    asked |= {"load": board, "speeds": speeds, "failures": failures, "checkpoint_s": checkpoint_s}
+    asked |= {"load": board, "speeds": speeds, "failures": failures, "reservations": reservations}
+    asked |= {"checkpoint_s": checkpoint_s}
     return [workload._replace(**asked) for workload in chosen]
 
 

@@ -91,10 +91,14 @@ class Entry(NamedTuple):
             and prepared.cluster.gpu_types
         ):
             return "GPUs of one type"
-        fails = prepared.failures is not None
-        if fails and (self.policy is None or not self.policy.takes_outages):
-            return "servers that never fail"
-        names = () if self.policy is None else lacking(prepared.table, self.policy)
+        outages = prepared.outages
+        if outages is not None and (self.policy is None or not self.policy.takes_outages):
+            fails = prepared.failures is not None
+            return f"servers that {'never fail' if fails else 'are never reserved'}"
+        reserved = outages is not None and bool(outages.reserved.any())
+        names = (
+            () if self.policy is None else lacking(prepared.table, self.policy, reserved=reserved)
+        )
         return " and ".join(_COLUMN_WORDS.get(name, name) for name in names)
 
     def marks(self) -> dict[str, Any]:

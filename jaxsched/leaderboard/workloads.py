@@ -22,7 +22,7 @@ from jaxsched.leaderboard.sources import Drawn, Log, of_trace, read
 from jaxsched.trace_replay import Cluster
 from jaxsched.trace_replay.demands import capped, holds
 from jaxsched.trace_replay.gpu_types import check_types
-from jaxsched.trace_replay.outages import Outages, outages_of
+from jaxsched.trace_replay.outages import Outages, outages_of, read_reservations
 from jaxsched.trace_replay.shares import slots_of
 from jaxsched.trace_replay.speeds import read_speeds, with_speeds
 from jaxsched.trace_replay.tables import groups_of
@@ -52,6 +52,8 @@ class Workload(NamedTuple):
       speeds: where GPUs have types, how fast jobs run on each (``speeds.read_speeds``); None: job
         tables have it.
       failures: how servers fail (``outages.outages_of``); None: they never do.
+      reservations: a list of when servers are reserved (``outages.read_reservations``); None: they
+        never are.
       checkpoint_s: seconds between checkpoints, from which jobs go on after a failure; 0: none.
       reading: options of ``jaxsched.traces.load``, name and value each.
       own: whether it is a user's log, whose own schedule is compared with policies.
@@ -71,6 +73,7 @@ class Workload(NamedTuple):
     slots: int = 1
     speeds: str | None = None
     failures: str | None = None
+    reservations: str | None = None
     checkpoint_s: int = 0
 
     @property
@@ -108,8 +111,9 @@ class Prepared(NamedTuple):
       notes: changes to the jobs, one sentence each.
       log: further facts about the jobs, row by row.
       failures: of the workload.
+      reservations: of the workload.
       checkpoint_s: of the workload.
-      outages: when servers are down; drawn ones depend on the jobs.
+      outages: when servers are down or reserved; drawn ones depend on the jobs.
       recorded: whether the log's own schedule can be compared with policies: it is a user's
         log, submission times are its own, GPUs have no types (on which run times
         would differ) and no slots, and servers fail as they did.
@@ -124,6 +128,7 @@ class Prepared(NamedTuple):
     log: Log = Log()
     recorded: bool = False
     failures: str | None = None
+    reservations: str | None = None
     checkpoint_s: int = 0
     outages: Outages | None = None
 
@@ -256,10 +261,10 @@ def _check(workload: Workload, num_jobs: int | None) -> None:
             f"{argument('speeds')} goes with {argument('servers')} that have types of GPUs; "
             "accepted: such as 4x8@v100,8x8@k80"
         )
-    if workload.checkpoint_s and workload.failures is None:
+    if workload.checkpoint_s and workload.failures is None and workload.reservations is None:
         raise JaxschedError(
-            f"{argument('checkpoint_s')} goes with {argument('failures')}; accepted: both or "
-            "neither"
+            f"{argument('checkpoint_s')} goes with {argument('failures')} or "
+            f"{argument('reservations')}; accepted: one of them, or neither"
         )
     if num_jobs is not None and num_jobs < 2:
         raise JaxschedError(f"num_jobs is {num_jobs}; accepted: two or more, or none for all")
@@ -359,33 +364,39 @@ def _prepared(workload: Workload, draw: Drawn, cluster: Cluster) -> Prepared:
     found = Prepared(
         workload.name, draw.table, cluster, load, draw.digest, draw.notes, draw.log, recorded
     )
-    if workload.failures is None:
-        return found
-    found = _with_outages(
-        found._replace(
-            recorded=False, failures=workload.failures, checkpoint_s=workload.checkpoint_s
-        )
-    )
+    names = ("failures", "reservations", "checkpoint_s")
+    found = _with_outages(found._replace(**{name: getattr(workload, name) for name in names}))
     outages = found.outages
-    assert outages is not None
+    if outages is None:
+        return found
     again = f"every {workload.checkpoint_s} s" if workload.checkpoint_s else "never"
-    drains = int(outages.drains.sum())
+    reserved, drains = int(outages.reserved.sum()), int(outages.drains.sum())
+    parts = []
+    if workload.failures is not None:
+        fails = len(outages) - reserved - drains
+        parts.append(f"{fails} failures and {drains} drains of servers ({workload.failures})")
+    if workload.reservations is not None:
+        parts.append(f"{reserved} reservations of a server ({workload.reservations})")
     late = int(np.sum(outages.begin > draw.table["submit_time"][-1]))
     note = (
-        f"{len(outages) - drains} failures and {drains} drains of servers ({workload.failures}), "
-        f"{late} of them after the last submission; jobs are saved {again}"
+        f"{' and '.join(parts)}, {late} of them after the last submission; jobs are saved {again}"
     )
-    return found._replace(notes=(*found.notes, note))
+    if reserved:
+        note += "; of a reservation all policies know, by run times, which jobs would reach into it"
+    return found._replace(notes=(*found.notes, note), recorded=False)
 
 
 def _with_outages(ready: Prepared) -> Prepared:
-    """The workload with the outages of its servers, if they fail."""
-    if ready.failures is None:
-        return ready
-    seed = int(ready.table.digest()[:8], 16)
-    found = outages_of(
-        ready.failures, ready.table, ready.cluster, seed=seed, checkpoint_s=ready.checkpoint_s
-    )
+    """The workload with the outages of its servers, if they fail or are reserved."""
+    found, saved = None, ready.checkpoint_s
+    if ready.failures is not None:
+        seed = int(ready.table.digest()[:8], 16)
+        found = outages_of(
+            ready.failures, ready.table, ready.cluster, seed=seed, checkpoint_s=saved
+        )
+    if ready.reservations is not None:
+        reserved = read_reservations(ready.reservations, checkpoint_s=saved)
+        found = reserved if found is None else found.joined(reserved)
     return ready._replace(outages=found)
 
 

@@ -4,5 +4,5 @@
 limit of time; ``past`` -> the jobs that have ended, which forecasts need; ``orders`` -> the order
 that a policy wants; ``priorities`` -> the fewest changes that give it; ``control`` -> passes that
 do no harm, and what they found put back; ``decisions`` -> what passes in the shadow wanted, read
-later. ``jaxsched.slurm`` and ``jaxsched.kueue`` are the adapters.
+later; ``slurm`` and ``kueue`` -> the adapters, of which the others know nothing.
 """

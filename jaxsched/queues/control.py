@@ -61,6 +61,7 @@ class Pass(NamedTuple):
       oldest_s: the longest wait so far, s.
       seconds: that it took.
       failure: what went wrong; empty: nothing.
+      elsewhere: the queues that have jobs, where ours has none.
     """
 
     waiting: int = 0
@@ -70,6 +71,7 @@ class Pass(NamedTuple):
     oldest_s: float = 0.0
     seconds: float = 0.0
     failure: str = ""
+    elsewhere: tuple[str, ...] = ()
 
     def line(self, settings: Settings) -> str:
         """One line of status."""
@@ -77,6 +79,11 @@ class Pass(NamedTuple):
             return f"{settings.policy}: nothing changed: {self.failure}"
         would = "would change" if settings.dry_run else "changed"
         left = f", {self.left} to come" if self.left else ""
+        if self.elsewhere:
+            return (
+                f"{settings.policy}: no job is in {settings.queue}; jobs are in "
+                f"{', '.join(self.elsewhere)}"
+            )
         return (
             f"{settings.policy}: {self.waiting} wait (the longest {self.oldest_s / 3600:.1f} h), "
             f"{self.running} run, {self.changed} {would}{left}, {self.seconds:.2f} s"
@@ -196,6 +203,7 @@ class Control:
             left=len(new) - len(chosen),
             oldest_s=float(max((now - job.submit for job in waiting), default=0)),
             seconds=time.perf_counter() - began,
+            elsewhere=() if mine else tuple(sorted({job.queue for job in queue})),
         )
         self._log(now, done, wanted, before, chosen, self._new_scores(waiting, scores))
         return done

@@ -60,6 +60,13 @@ class Free(NamedTuple):
             return Free(gpus, None, slots)
         return Free(gpus, self.spare - demand[: len(self.spare), None] * taken, slots)
 
+    def on(self, servers: Array | None) -> "Free":
+        """On these servers alone, bool ``[S]``; None: on all."""
+        if servers is None:
+            return self
+        slots = None if self.slots is None else self.slots * servers
+        return self._replace(gpus=self.gpus * servers, slots=slots)
+
 
 def usable(cluster: Cluster, free: Free, demand: Array | None) -> Array:
     """Free GPUs (slots, where they have some) of each server that a job could use, int32 ``[S]``.

@@ -19,6 +19,7 @@ from jaxsched.ops.packing import Packing
 from jaxsched.trace_replay import failing as fl
 from jaxsched.trace_replay import line as ln
 from jaxsched.trace_replay import waiting as wt
+from jaxsched.trace_replay import windows as wd
 from jaxsched.trace_replay.cluster import (
     Cluster,
     available,
@@ -161,6 +162,7 @@ def step(rules: Rules, free_weight: Array, jobs: Jobs, state: State) -> State:
         lambda: jnp.int32(nobody),
     )
     starts = job < nobody
+    free = free.on(_open_to(rules, jobs, state, job, state.time))
     own = usable(cluster, free, _demand(jobs, job))
     placing, mine = _placed(
         rules,
@@ -288,13 +290,27 @@ def _used(jobs: Jobs, state: State, job: Array, taken: Array) -> Array | None:
     return jnp.where(taken, demand[: len(state.use), None, None], state.use)
 
 
-def _rooms(rules: Rules, jobs: Jobs, free: Free) -> Array:
-    """``rooms_for`` jobs, of each class (``[K, ...]``) where servers have limits beside GPUs."""
+def _rooms(rules: Rules, jobs: Jobs, free: Free, servers: Array | None = None) -> Array:
+    """``rooms_for`` jobs, of each class (``[K, ...]``) where servers have limits beside GPUs.
 
-    def room(demand: Array | None) -> Array:
-        return rooms_for(rules.cluster, rules.locality, usable(rules.cluster, free, demand))
+    ``servers`` are those where jobs of each class may start, bool ``[K, S]``; None: all.
+    """
 
-    return room(None) if jobs.demand is None else jax.vmap(room)(jobs.demand)
+    def room(demand: Array | None, servers: Array | None) -> Array:
+        own = usable(rules.cluster, free.on(servers), demand)
+        return rooms_for(rules.cluster, rules.locality, own)
+
+    alike = jobs.demand is None and servers is None
+    return room(None, None) if alike else jax.vmap(room)(jobs.demand, servers)
+
+
+def _open_to(rules: Rules, jobs: Jobs, state: State, job: Array, time: Array) -> Array | None:
+    """The servers where a job could start at a time, bool ``[S]``; None where none are reserved."""
+    if jobs.windows is None or state.failing is None:
+        return None
+    speed = None if jobs.typed is None else jobs.typed.speed[class_of(jobs, job)]
+    work = wd.most_work(jobs.windows, rules.cluster, time, speed)
+    return work >= _left(jobs, state.failing, job)
 
 
 def _left(jobs: Jobs, failing: fl.Failing, job: Array) -> Array:
@@ -380,7 +396,7 @@ def _head(rules: Rules, free_weight: Array, jobs: Jobs, state: State, free: Free
         place, exists = ln.first(state.waiting, jobs.gpus_at, jnp.int32(ANY))
         return jnp.where(exists, jobs.job_at[place], rules.shape.num_jobs)
     everyone = jnp.full_like(jobs.class_gpus, ANY)
-    return _first(rules, free_weight, jobs, state, free, everyone)
+    return _first(rules, free_weight, jobs, state, free, everyone)[1]
 
 
 def class_of(jobs: Jobs, job: Array) -> Array:
@@ -404,10 +420,10 @@ def _seconds(rules: Rules, jobs: Jobs, work: Array, job: Array, free: Array) -> 
     return run_time_at(work, jobs.typed.speed[own, kind])
 
 
-def _kinds(rules: Rules, jobs: Jobs, free: Free) -> Array:
+def _kinds(rules: Rules, jobs: Jobs, free: Free, servers: Array | None) -> Array:
     """The kind that jobs of each class would get now, int32 ``[K]``; junk where they do not fit."""
     assert jobs.typed is not None
-    room = _rooms(rules, jobs, free)
+    room = _rooms(rules, jobs, free, servers)
     return kinds_for(room, jobs.class_gpus, jobs.typed.rank)
 
 
@@ -418,38 +434,67 @@ def next_job(rules: Rules, free_weight: Array, jobs: Jobs, state: State, free: F
         return _next_in_line(rules, jobs, state, state.waiting, jnp.sum(free.gpus))
     ranks = None if jobs.typed is None else jobs.typed.rank
     room = _rooms(rules, jobs, free)
-    can_start = fits(room, jobs.class_gpus, ranks)
-    if rules.isolated:
-        left = jobs.quota - _held(rules, state)
-        can_start &= jobs.class_gpus <= left[jobs.class_group]
+
+    def startable(room: Array) -> Array:
+        found = fits(room, jobs.class_gpus, ranks)
+        if rules.isolated:
+            left = jobs.quota - _held(rules, state)
+            found &= jobs.class_gpus <= left[jobs.class_group]
+        return found
+
+    can_start = startable(room)
+
+    def able(servers: Array | None) -> Array:
+        if servers is None:
+            return can_start
+        return startable(_rooms(rules, jobs, free, servers))
+
     if rules.ranking == "fairness":
         return _worst_off(rules, jobs, state, can_start)
     if rules.mode == "skip":
-        return _first(rules, free_weight, jobs, state, free, jnp.where(can_start, ANY, -1))
+        return _first_of_spans(
+            rules, free_weight, jobs, state, free, lambda servers: jnp.where(able(servers), ANY, -1)
+        )
     head = _head(rules, free_weight, jobs, state, free)
-    own = _ranks(jobs, head)
-    own_room = room if jobs.demand is None else room[class_of(jobs, head)]
+    own, now_open = _ranks(jobs, head), _open_to(rules, jobs, state, head, state.time)
+    if now_open is None:
+        own_room = room if jobs.demand is None else room[class_of(jobs, head)]
+    else:
+        heads_now = usable(cluster, free.on(now_open), _demand(jobs, head))
+        own_room = rooms_for(cluster, rules.locality, heads_now)
     head_fits = fits(own_room, jobs.num_gpus[head], own)
     if rules.mode == "block":
         return jnp.where(head_fits, head, nobody)
 
     def backfilled() -> Array:
         needed, heads = jobs.num_gpus[head], _demand(jobs, head)
-        promised, then_free = reservation(rules, state, needed, own, heads)
 
-        def leaves_room(num_gpus: Array, ranks: Array | None, demand: Array | None) -> Array:
-            now = usable(cluster, free, demand)
-            placing, mine = _placed(rules, free_weight, jobs, free, now, num_gpus, ranks, demand)
+        def open_at(time: Array) -> Array | None:
+            return _open_to(rules, jobs, state, head, time)
+
+        promised, then_free = promise(rules, jobs, state, needed, own, heads, open_at)
+        then_open = open_at(promised)
+
+        def leaves_room(
+            num_gpus: Array, ranks: Array | None, demand: Array | None, servers: Array | None
+        ) -> Array:
+            here = free.on(servers)
+            now = usable(cluster, here, demand)
+            placing, mine = _placed(rules, free_weight, jobs, here, now, num_gpus, ranks, demand)
             taken = placing.counts(now) if mine is None else taken_of(mine, placing.counts(now))
-            left = usable(cluster, then_free.without(taken, demand), heads)
+            left = usable(cluster, then_free.without(taken, demand).on(then_open), heads)
             return fits(rooms_for(cluster, rules.locality, left), needed, own)
 
-        gpus, soon = jnp.minimum(jobs.class_gpus, cluster.num_gpus), promised - state.time
-        if jobs.typed is not None:
-            speed = jnp.take_along_axis(jobs.typed.speed, _kinds(rules, jobs, free)[:, None], 1)
-            soon = work_within(soon, speed[:, 0], ANY)
-        short = jnp.where(jax.vmap(leaves_room)(gpus, ranks, jobs.demand), ANY, soon)
-        return _first(rules, free_weight, jobs, state, free, jnp.where(can_start, short, -1))
+        def harmless(servers: Array | None) -> Array:
+            gpus, soon = jnp.minimum(jobs.class_gpus, cluster.num_gpus), promised - state.time
+            if jobs.typed is not None:
+                kinds = _kinds(rules, jobs, free, servers)
+                speed = jnp.take_along_axis(jobs.typed.speed, kinds[:, None], 1)
+                soon = work_within(soon, speed[:, 0], ANY)
+            leaves = jax.vmap(leaves_room)(gpus, ranks, jobs.demand, servers)
+            return jnp.where(able(servers), jnp.where(leaves, ANY, soon), -1)
+
+        return _first_of_spans(rules, free_weight, jobs, state, free, harmless)
 
     return jax.lax.cond(head_fits, lambda: head, backfilled)
 
@@ -476,7 +521,7 @@ def _next_in_line(rules: Rules, jobs: Jobs, state: State, line: Line, room: Arra
 
     def backfilled() -> Array:
         needed = jobs.num_gpus[head]
-        promised, then_free = reservation(rules, state, needed, None, None)
+        promised, then_free = promise(rules, jobs, state, needed, None, None, lambda _: None)
         spare = jnp.sum(then_free.gpus) - needed
         short = promised - state.time
         return job_of(ln.first_beside(line, jobs.gpus_at, room, spare, short))
@@ -484,12 +529,20 @@ def _next_in_line(rules: Rules, jobs: Jobs, state: State, line: Line, room: Arra
     return jax.lax.cond(head_fits, lambda: head, backfilled)
 
 
-def reservation(
-    rules: Rules, state: State, num_gpus: Array, ranks: Array | None, demand: Array | None
+def promise(
+    rules: Rules,
+    jobs: Jobs,
+    state: State,
+    num_gpus: Array,
+    ranks: Array | None,
+    demand: Array | None,
+    open_at: Callable[[Array], Array | None],
 ) -> tuple[Array, Free]:
     """When a job of that many GPUs, order of kinds and demand will fit if nobody else starts.
 
-    A job that has outrun its estimate is expected to end in the next second.
+    A job that has outrun its estimate is expected to end in the next second. Where servers are
+    reserved a job may fit at a time and not later, so times are tried in turn, from the first on at
+    which enough GPUs are free; ``open_at`` gives the servers where it could start at a time.
 
     Returns:
       When, int32 scalar (s), and what is free at that time.
@@ -503,13 +556,15 @@ def reservation(
     def free_at(time: Array) -> Free:
         return _free(rules, state, available(rules.cluster, until <= time))
 
+    def holds(time: Array, servers: Array | None) -> Array:
+        then = usable(rules.cluster, free_at(time).on(servers), demand)
+        return fits(rooms_for(rules.cluster, rules.locality, then), num_gpus, ranks)
+
     def halve(bounds: tuple[Array, Array]) -> tuple[Array, Array]:
         too_early, enough = bounds
         middle = too_early + (enough - too_early) // 2
-        then = usable(rules.cluster, free_at(middle), demand)
-        room = rooms_for(rules.cluster, rules.locality, then)
-        holds = fits(room, num_gpus, ranks)
-        return jnp.where(holds, too_early, middle), jnp.where(holds, middle, enough)
+        enough_then = holds(middle, None)
+        return jnp.where(enough_then, too_early, middle), jnp.where(enough_then, middle, enough)
 
     latest = jnp.maximum(jnp.max(until), state.time)
     if rules.in_line:
@@ -520,6 +575,17 @@ def reservation(
     _, promised = jax.lax.while_loop(
         lambda bounds: bounds[1] - bounds[0] > 1, halve, (state.time - 1, latest)
     )
+    windows = jobs.windows
+    if windows is not None:
+
+        def too_early(time: Array) -> Array:
+            return (time < NEVER) & ~holds(time, open_at(time))
+
+        def later(time: Array) -> Array:
+            end = jnp.min(jnp.where(until > time, until, NEVER))
+            return jnp.minimum(end, wd.next_end(windows, time))
+
+        promised = jax.lax.while_loop(too_early, later, promised)
     return promised, free_at(promised)
 
 
@@ -541,10 +607,57 @@ def _kth(values: Array, k: Array, below: Array, most: Array) -> Array:
     return found[1]
 
 
-def _first(
-    rules: Rules, free_weight: Array, jobs: Jobs, state: State, free: Free, limit: Array
+def _first_of_spans(
+    rules: Rules,
+    free_weight: Array,
+    jobs: Jobs,
+    state: State,
+    free: Free,
+    limit_on: Callable[[Array | None], Array],
 ) -> Array:
-    """The first in order of the waiting jobs whose run time keeps their class's limit; or n."""
+    """The first in order of the waiting jobs that keep their class's limit, int32 scalar; or n.
+
+    ``limit_on`` gives limits of run times (``_first``) where jobs of each class may start on these
+    servers alone, bool ``[K, S]``; None: on all. Where servers are reserved, run times are looked
+    through span by span, each with its own servers.
+    """
+    windows, waiting = jobs.windows, state.waiting
+    if windows is None:
+        return _first(rules, free_weight, jobs, state, free, limit_on(None))[1]
+    assert isinstance(waiting, Waiting)
+    speeds = None if jobs.typed is None else jobs.typed.speed
+    each = jax.vmap(
+        partial(wd.most_work, windows, rules.cluster, state.time),
+        axis_size=jobs.class_gpus.shape[0],
+    )
+    work = jnp.where(free.gpus > 0, each(speeds), 0)
+
+    def look(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        above, least, first = carry
+        span = wd.span_above(work, above)
+        part = state._replace(waiting=wd.within(waiting, jobs.block_class, span))
+        limit = limit_on(span.servers)
+        key, job = _first(rules, free_weight, jobs, part, free, limit, span.servers)
+        better = (key < least) | ((key == least) & (job < first))
+        return span.most, jnp.where(better, key, least), jnp.where(better, job, first)
+
+    none = jnp.zeros_like(jobs.class_gpus), jnp.int32(NONE), jnp.int32(rules.shape.num_jobs)
+    return jax.lax.while_loop(lambda carry: jnp.any(carry[0] < ANY), look, none)[2]
+
+
+def _first(
+    rules: Rules,
+    free_weight: Array,
+    jobs: Jobs,
+    state: State,
+    free: Free,
+    limit: Array,
+    servers: Array | None = None,
+) -> tuple[Array, Array]:
+    """The first in order of the waiting jobs whose run time keeps their class's limit, or n.
+
+    Before it its key in the order. ``servers`` are those of ``_rooms``.
+    """
     nobody = rules.shape.num_jobs
     assert isinstance(state.waiting, Waiting)
     found = wt.first_up_to(state.waiting, jobs.block_class, limit)
@@ -552,14 +665,14 @@ def _first(
     if rules.ranking in GROUPS_FIRST:
         key = GROUPS_FIRST[rules.ranking](rules, jobs, state)[jobs.class_group]
     elif rules.ranking == "tetris":
-        key = jobs.key[job] - alignment(rules, free_weight, jobs, free)
+        key = jobs.key[job] - alignment(rules, free_weight, jobs, free, servers)
     elif rules.ranking == "slowdown" and jobs.typed is not None:
-        kinds = _kinds(rules, jobs, free)[:, None]
+        kinds = _kinds(rules, jobs, free, servers)[:, None]
         key = jnp.take_along_axis(jobs.typed.slowdown, kinds, 1)[:, 0]
     else:
         key = jobs.key[job]
     least = jnp.min(jnp.where(found.exists, key, NONE))
-    return jnp.min(jnp.where(found.exists & (key == least), job, nobody))
+    return least, jnp.min(jnp.where(found.exists & (key == least), job, nobody))
 
 
 def _worst_off(rules: Rules, jobs: Jobs, state: State, fits: Array) -> Array:
@@ -603,21 +716,26 @@ def _held(rules: Rules, state: State) -> Array:
     return jnp.sum(group[None, :] == numbers[:, None], axis=1, dtype=jnp.int32)
 
 
-def alignment(rules: Rules, free_weight: Array, jobs: Jobs, free: Free) -> Array:
+def alignment(
+    rules: Rules, free_weight: Array, jobs: Jobs, free: Free, servers: Array | None
+) -> Array:
     """Tetris' alignment of each class with its servers, int32 ``[K]``, in shares of the mean.
 
-    Junk for classes that do not fit.
+    Junk for classes that do not fit. ``servers`` are those of ``_rooms``.
     """
     most = rules.cluster.num_servers * rules.cluster.gpus_per_server
 
-    def of_class(num_gpus: Array, ranks: Array | None, demand: Array | None) -> Array:
-        own = usable(rules.cluster, free, demand)
+    def of_class(
+        num_gpus: Array, ranks: Array | None, demand: Array | None, servers: Array | None
+    ) -> Array:
+        here = free.on(servers)
+        own = usable(rules.cluster, here, demand)
         placing = place(rules.cluster, rules.locality, free_weight, own, num_gpus, ranks)
         return jnp.sum(placing.counts(own) * free.gpus)
 
     gpus = jnp.minimum(jobs.class_gpus, most)
     ranks = None if jobs.typed is None else jobs.typed.rank
-    return 1000 * jax.vmap(of_class)(gpus, ranks, jobs.demand) // jobs.align_unit
+    return 1000 * jax.vmap(of_class)(gpus, ranks, jobs.demand, servers) // jobs.align_unit
 
 
 GROUPS_FIRST: dict[Ranking, Callable[[Rules, Jobs, State], Array]] = {

@@ -1,12 +1,12 @@
-"""Servers that fail or are drained: logs of outages, draws at a rate, and as arrays.
+"""Servers that fail, are drained or reserved: logs, draws at a rate, and as arrays.
 
-Axes: ``F`` outages, ``S`` servers.
+Axes: ``F`` outages, ``R`` of them reservations, ``S`` servers.
 """
 
 import csv
 import hashlib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -27,6 +27,8 @@ MOST_CUTS = 2**22  # runs that failures could cut: of a server at most one for e
 LARGEST_FILE = 2**24
 COLUMNS = ("server", "begin", "end", "what")
 WHAT = ("fail", "drain")
+RESERVED_COLUMNS = ("servers", "begin", "end")
+_RANGE = re.compile(r"(\d{1,7})(?:-(\d{1,7}))?", re.ASCII)
 _RATE = re.compile(r"(\d{1,9}(?:\.\d{1,6})?):(\d{1,9}(?:\.\d{1,6})?)", re.ASCII)
 _BRANCH = 7
 _LATEST = 2**30
@@ -41,6 +43,10 @@ class Outages:
     that is **drained** takes no new jobs; those that run there run on. Until the end of the outage
     nothing starts there. At an instant completions come before outages, and these before starts.
 
+    A **reserved** server is away as one that fails or is drained, and this is known beforehand: no
+    job starts there whose run time, as the policy knows it, reaches into the reservation. So only
+    those are stopped that outrun their estimates.
+
     Attributes:
       server: number of the server, ``[F]``.
       begin: seconds, on the clock of the submissions, ``[F]``.
@@ -48,6 +54,7 @@ class Outages:
       drains: whether the server is drained, not failed, ``[F]``, 0 or 1.
       checkpoint_s: seconds of a run between checkpoints; 0: a failure loses the whole run.
       restart_s: seconds of work that a failure adds.
+      reserved: whether it is known beforehand, ``[F]``, 0 or 1; empty: 0 for all.
 
     Raises:
       JaxschedError: columns of different lengths, numbers out of range, or too many outages.
@@ -59,14 +66,17 @@ class Outages:
     drains: Integers
     checkpoint_s: Annotated[int, Bounds(0, 2**30)] = 0
     restart_s: Annotated[int, Bounds(0, 2**23)] = 0
+    reserved: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def __post_init__(self) -> None:
         """Copy the columns, in order of their beginning, and refuse what cannot be."""
         check(self, "outages: ")
         columns = {
             name: to_column(getattr(self, name), name, "outages", "whole")
-            for name in ("server", "begin", "end", "drains")
+            for name in ("server", "begin", "end", "drains", "reserved")
         }
+        if not len(columns["reserved"]):
+            columns["reserved"] = np.zeros(len(columns["begin"]), np.int64)
         if len({len(column) for column in columns.values()}) > 1:
             raise JaxschedError("outages: columns have different lengths; accepted: equal ones")
         if len(columns["begin"]) > MOST_OUTAGES:
@@ -75,13 +85,14 @@ class Outages:
             )
         begin, end = columns["begin"], columns["end"]
         wrong = (columns["server"] < 0) | (begin < 0) | (end <= begin) | (end > _LATEST)
-        wrong |= (columns["drains"] != 0) & (columns["drains"] != 1)
+        for name in ("drains", "reserved"):
+            wrong |= (columns[name] != 0) & (columns[name] != 1)
         if wrong.any():
             first = int(np.argmax(wrong))
             row = {name: int(column[first]) for name, column in columns.items()}
             raise JaxschedError(
                 f"outages: row {first} is {row}; accepted: a server from 0 on, 0 <= begin < end <= "
-                f"{_LATEST} (s), and 0 or 1 for drains"
+                f"{_LATEST} (s), and 0 or 1 for drains and reserved"
             )
         order = np.lexsort((columns["server"], begin))
         for name, column in columns.items():
@@ -93,11 +104,34 @@ class Outages:
         """Number of outages."""
         return len(self.begin)
 
+    def joined(self, other: "Outages") -> "Outages":
+        """These and others, of which failures cost what these do."""
+        names = ("server", "begin", "end", "drains", "reserved")
+        both: dict[str, Any] = {
+            name: np.append(getattr(self, name), getattr(other, name)) for name in names
+        }
+        return replace(self, **both)
+
     def digest(self) -> str:
         """SHA-256 (hex) of all values."""
-        columns = (self.server, self.begin, self.end, self.drains)
+        columns = [self.server, self.begin, self.end, self.drains]
+        columns += [self.reserved] if self.reserved.any() else []
         values = np.append(np.concatenate(columns), [self.checkpoint_s, self.restart_s])
         return hashlib.sha256(b"jaxsched outages 1\n" + values.astype("<i8").tobytes()).hexdigest()
+
+
+class Windows(NamedTuple):
+    """Reservations as a replay sees them, int32 ``[R]``; padding never comes.
+
+    Attributes:
+      server: which one.
+      begin: seconds.
+      end: seconds.
+    """
+
+    server: Array
+    begin: Array
+    end: Array
 
 
 class Events(NamedTuple):
@@ -110,6 +144,7 @@ class Events(NamedTuple):
       fails: bool, whether jobs on it are stopped.
       checkpoint_s: scalar; 0: none are made.
       restart_s: scalar.
+      windows: the reservations among them; None where no table of a batch has any.
     """
 
     begin: Array
@@ -118,15 +153,17 @@ class Events(NamedTuple):
     fails: Array
     checkpoint_s: Array
     restart_s: Array
+    windows: Windows | None = None
 
 
-def as_events(outages: Outages, cluster: Cluster, length: int) -> Events:
+def as_events(outages: Outages, cluster: Cluster, length: int, num_windows: int) -> Events:
     """Outages as arrays, padded.
 
     Args:
       outages: which.
       cluster: the cluster.
       length: pad to so many.
+      num_windows: pad reservations to so many; 0: there are none.
 
     Raises:
       JaxschedError: a server that the cluster has not, or too many of too large ones.
@@ -142,22 +179,30 @@ def as_events(outages: Outages, cluster: Cluster, length: int) -> Events:
             f"outages: {length} of servers of {cluster.gpus_per_server} GPUs; accepted: up to "
             f"{MOST_CUTS} of the product"
         )
-    more = (0, length + 1 - len(outages))
-
-    def padded(column: Integers, filler: int) -> Any:
-        return np.pad(column, more, constant_values=filler).astype(np.int32)
 
     def number(value: int) -> Any:
         return np.int32(value)
 
+    own, most = outages.reserved == 1, length + 1
+    windows = Windows(
+        _padded(outages.server[own], 0, num_windows),
+        _padded(outages.begin[own], NEVER, num_windows),
+        _padded(outages.end[own], 0, num_windows),
+    )
     return Events(
-        padded(outages.begin, NEVER),
-        padded(outages.server, 0),
-        padded(outages.end, NEVER),
-        padded(1 - outages.drains, 0) == 1,
+        _padded(outages.begin, NEVER, most),
+        _padded(outages.server, 0, most),
+        _padded(outages.end, NEVER, most),
+        _padded(1 - outages.drains, 0, most) == 1,
         number(outages.checkpoint_s),
         number(outages.restart_s),
+        windows if num_windows else None,
     )
+
+
+def _padded(column: Integers, filler: int, length: int) -> Any:
+    more = (0, length - len(column))
+    return np.pad(column, more, constant_values=filler).astype(np.int32)
 
 
 def read_outages(path: PathLike, *, checkpoint_s: int = 0, restart_s: int = 0) -> Outages:
@@ -166,40 +211,80 @@ def read_outages(path: PathLike, *, checkpoint_s: int = 0, restart_s: int = 0) -
     Raises:
       JaxschedError: one line with the line of the file and what is accepted.
     """
+    rows = []
+    for number, words in _lines(path, "failures", COLUMNS, "HOURS:HOURS, or "):
+        if len(words) != 4 or not all(map(_is_number, words[:3])) or words[3] not in WHAT:
+            raise JaxschedError(
+                f"{path}, line {number}: is {describe_value(','.join(words))}; accepted: a server, "
+                f"whole seconds for begin and end, and {' or '.join(WHAT)}"
+            )
+        rows.append([*map(int, words[:3]), WHAT.index(words[3])])
+    server, begin, end, drains = np.array(rows, np.int64).reshape(-1, 4).T
+    try:
+        return Outages(server, begin, end, drains, checkpoint_s, restart_s)
+    except JaxschedError as error:
+        raise JaxschedError(f"{path}: {error}") from None
+
+
+def read_reservations(path: PathLike, *, checkpoint_s: int = 0, restart_s: int = 0) -> Outages:
+    """A list of reservations: comma-separated ``servers,begin,end``, servers such as 3 or 0-15.
+
+    Jobs that outrun their estimates are stopped as by a failure.
+
+    Raises:
+      JaxschedError: one line with the line of the file and what is accepted.
+    """
+    rows: list[tuple[int, int, int]] = []
+    for number, words in _lines(path, "reservations", RESERVED_COLUMNS):
+        servers = _RANGE.fullmatch(words[0])
+        if servers is None or len(words) != 3 or not all(map(_is_number, words[1:])):
+            raise JaxschedError(
+                f"{path}, line {number}: is {describe_value(','.join(words))}; accepted: servers "
+                "such as 3 or 0-15, and whole seconds for begin and end"
+            )
+        first, last = int(servers[1]), int(servers[2] or servers[1])
+        if last < first or len(rows) + last - first >= MOST_OUTAGES:
+            raise JaxschedError(
+                f"{path}, line {number}: has servers {words[0]}; accepted: the lower one first, "
+                f"and up to {MOST_OUTAGES} servers of all lines"
+            )
+        rows += [(server, int(words[1]), int(words[2])) for server in range(first, last + 1)]
+    server, begin, end = np.array(rows, np.int64).reshape(-1, 3).T
+    fails, known = np.zeros(len(rows), np.int64), np.ones(len(rows), np.int64)
+    try:
+        return Outages(server, begin, end, fails, checkpoint_s, restart_s, known)
+    except JaxschedError as error:
+        raise JaxschedError(f"{path}: {error}") from None
+
+
+def _lines(
+    path: PathLike, option: str, columns: tuple[str, ...], otherwise: str = ""
+) -> list[tuple[int, list[str]]]:
+    """The words of each line below the header, with its number; none of empty lines."""
+    names = ",".join(columns)
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
             text = file.read(LARGEST_FILE + 1)
         lines = list(csv.reader(text.splitlines()))
     except (OSError, ValueError, csv.Error) as error:
         raise JaxschedError(
-            f"{argument('failures')} is {describe_value(str(path))}, which cannot be read "
-            f"({getattr(error, 'strerror', None) or error}); accepted: HOURS:HOURS, or a file of "
-            f"{','.join(COLUMNS)}"
+            f"{argument(option)} is {describe_value(str(path))}, which cannot be read "
+            f"({getattr(error, 'strerror', None) or error}); accepted: {otherwise}a file of {names}"
         ) from None
     if len(text) > LARGEST_FILE or len(lines) > MOST_OUTAGES:
         raise JaxschedError(f"{path}: is too large; accepted: up to {MOST_OUTAGES} outages")
-    header = tuple(cell.strip().lower() for cell in lines[0]) if lines else ()
-    if header != COLUMNS:
-        raise JaxschedError(
-            f"{path}, line 1: is {describe_value(','.join(header))}; accepted: {','.join(COLUMNS)}"
-        )
-    rows = []
-    for number, cells in enumerate(lines[1:], 2):
-        if not cells:
-            continue
-        words = [cell.strip() for cell in cells]
-        numbers = [w for w in words[:3] if w.isascii() and w.isdecimal() and len(w) < 11]
-        if len(words) != 4 or len(numbers) < 3 or words[3] not in WHAT:
-            raise JaxschedError(
-                f"{path}, line {number}: is {describe_value(','.join(cells))}; accepted: a server, "
-                f"whole seconds for begin and end, and {' or '.join(WHAT)}"
-            )
-        rows.append([*map(int, numbers), WHAT.index(words[3])])
-    server, begin, end, drains = np.array(rows, np.int64).reshape(-1, 4).T
-    try:
-        return Outages(server, begin, end, drains, checkpoint_s, restart_s)
-    except JaxschedError as error:
-        raise JaxschedError(f"{path}: {error}") from None
+    header = ",".join(cell.strip().lower() for cell in lines[0]) if lines else ""
+    if header != names:
+        raise JaxschedError(f"{path}, line 1: is {describe_value(header)}; accepted: {names}")
+    return [
+        (number, [cell.strip() for cell in cells])
+        for number, cells in enumerate(lines[1:], 2)
+        if cells
+    ]
+
+
+def _is_number(word: str) -> bool:
+    return word.isascii() and word.isdecimal() and len(word) < 11
 
 
 def draw_outages(

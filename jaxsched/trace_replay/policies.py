@@ -388,7 +388,7 @@ class Policy:
 
     @property
     def takes_outages(self) -> bool:
-        """Whether it is made for servers that fail or are drained."""
+        """Whether it is made for servers that fail, are drained or reserved."""
         return not self.keeps_accounts and self.mode != "commit" and self.order not in FAIR
 
     @property

@@ -55,7 +55,8 @@ def replay(
       cluster: the cluster.
       policy: the policy; see ``POLICIES`` for usual ones.
       predictor: ``learned`` orders only, in place of the one that comes with the library.
-      outages: servers that fail or are drained; for policies that take them (``takes_outages``).
+      outages: servers that fail, are drained or reserved; for policies that take them
+        (``takes_outages``).
 
     Raises:
       JaxschedError: a job that the cluster can never hold, a value out of range, or a schedule that
@@ -130,7 +131,7 @@ def _replayed(
 ) -> list[Records]:
     checked = [as_table(table, cluster, policy.locality) for table in tables]
     prepared, shape = prepare(checked, cluster, policy, outages)
-    rules = _rules(cluster, policy, shape)
+    rules = _rules(cluster, policy, shape, reserved=prepared[0].windows is not None)
     options = _options(policy, predictor)
     state, cuts = _run(rules, options, prepared, batched=batched)
     ledgers, overflow = jax.device_get((state.ledger, state.overflow))
@@ -154,7 +155,7 @@ def _refuse_late(table: JobTable, overflow: bool) -> None:
         )
 
 
-def _rules(cluster: Cluster, policy: Policy, shape: Shape) -> Any:
+def _rules(cluster: Cluster, policy: Policy, shape: Shape, *, reserved: bool = False) -> Any:
     if policy.keeps_accounts:
         limits = cluster.gpu_types or cluster.demands
         if limits:
@@ -191,7 +192,7 @@ def _rules(cluster: Cluster, policy: Policy, shape: Shape) -> Any:
         estimated=policy.mode == "easy" and policy.knows == "estimates",
         weighted=policy.share != "equal",
         isolated=policy.isolated,
-        in_line=in_line(cluster, policy),
+        in_line=in_line(cluster, policy, reserved=reserved),
         slots=cluster.slots if looks_at_gpus(cluster, policy) else 0,
         fgd=policy.placement == "fgd",
     )

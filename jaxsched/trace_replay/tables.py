@@ -25,7 +25,7 @@ from jaxsched.trace_replay.gpu_types import (
     typed,
 )
 from jaxsched.trace_replay.history import EDGES, Known
-from jaxsched.trace_replay.outages import Events, Outages, as_events
+from jaxsched.trace_replay.outages import Events, Outages, Windows, as_events
 from jaxsched.trace_replay.policies import FAIR, FITTED_SHARE, QUEUED, Locality, Policy, Share
 from jaxsched.trace_replay.queues import QUEUE
 from jaxsched.trace_replay.shares import (
@@ -86,7 +86,7 @@ class Jobs(NamedTuple):
       align_unit: scalar, of tetris' alignment.
       typed: what each class is on each kind of servers, ``[K, kinds]``; None where GPUs have no
         types.
-      events: outages of servers; None where there are none.
+      events: outages of servers, with reservations; None where there are none.
       demand: ``[K, D]``, what each class needs of the cluster's ``demands`` for a GPU; where it
         matters which GPU a slot is on, ``[K, D + 1]`` with ``shares.SHARE`` behind; None where
         neither is so.
@@ -114,6 +114,11 @@ class Jobs(NamedTuple):
     events: Events | None = None
     demand: Array | None = None
     amount: Array | None = None
+
+    @property
+    def windows(self) -> Windows | None:
+        """Reservations of servers; None where there are none."""
+        return None if self.events is None else self.events.windows
 
 
 class Shape(NamedTuple):
@@ -170,9 +175,12 @@ def as_table(
     return table
 
 
-def lacking(table: JobTable, policy: Policy) -> tuple[str, ...]:
-    """The columns that a policy needs and a table has not."""
-    return tuple(name for name in policy.needs if name not in table.columns)
+def lacking(table: JobTable, policy: Policy, *, reserved: bool = False) -> tuple[str, ...]:
+    """The columns that a policy needs, where servers are reserved or not, and a table has not."""
+    names = policy.needs
+    if reserved and policy.run_times == "estimates":
+        names = tuple(dict.fromkeys(("estimate", *names)))
+    return tuple(name for name in names if name not in table.columns)
 
 
 def from_trace(trace: Trace) -> JobTable:
@@ -259,9 +267,10 @@ def quotas(table: JobTable, cluster: Cluster, share: Share, *, isolated: bool = 
     return np.maximum(found, 1)
 
 
-def run_times(table: JobTable, policy: Policy) -> Integers:
-    """The run times that a policy goes by, ``[n]``."""
-    return table["estimate" if policy.knows == "estimates" else "duration"]
+def run_times(table: JobTable, policy: Policy, *, reserved: bool = False) -> Integers:
+    """The run times that a policy goes by, where servers are reserved or not; ``[n]``."""
+    estimates = policy.knows == "estimates" or (reserved and policy.run_times == "estimates")
+    return table["estimate" if estimates else "duration"]
 
 
 def prepare(
@@ -277,13 +286,15 @@ def prepare(
     """
     events = _events(outages, len(tables), cluster, policy)
     cluster, tables = _in_slots(cluster, tables, policy)
+    reserved = events[0] is not None and events[0].windows is not None
     for table in tables:
-        for name in lacking(table, policy):
+        for name in lacking(table, policy, reserved=reserved):
             raise JaxschedError(
                 f"table '{table.name}' has no column '{name}' ({OPTIONAL[name].meaning}), which "
-                f"the policy goes by; accepted: a table with {', '.join(policy.needs)}"
+                f"the policy goes by; accepted: a table with it"
             )
-    grouping = [_classes(table, cluster, policy) for table in tables]
+    lined = in_line(cluster, policy, reserved=reserved)
+    grouping = [_classes(table, cluster, policy, lined=lined) for table in tables]
     num_jobs = max(len(table) for table in tables)
     width = 1 << max(3, (num_jobs.bit_length() + 1) // 2)
     num_classes = _padded(max(len(classes) for classes, _ in grouping))
@@ -300,9 +311,9 @@ def prepare(
         _padded(num_scopes + len(history.SCOPES)) if policy.learns else 0,
     )
     return [
-        _arrays(table, cluster, policy, classes, of_job, shape)._replace(
-            known=_padded_known(each, shape), events=own
-        )
+        _arrays(
+            table, cluster, policy, classes, of_job, shape, lined=lined, reserved=reserved
+        )._replace(known=_padded_known(each, shape), events=own)
         for table, (classes, of_job), each, own in zip(tables, grouping, known, events, strict=True)
     ], shape
 
@@ -327,20 +338,22 @@ def _events(
     given = [each for each in outages if each is not None]
     if not given:
         return [None] * count
+    most = max(int(each.reserved.sum()) for each in given)
     if not policy.takes_outages:
+        what = "reservations" if most else "outages"
         raise JaxschedError(
-            f"rigid: outages with order {policy.order} and mode {policy.mode}; accepted: an order "
+            f"rigid: {what} with order {policy.order} and mode {policy.mode}; accepted: an order "
             "that neither suspends jobs nor learns nor goes by fairness, and no mode commit"
         )
-    length = -(-max(map(len, given)) // CLASS_STEP) * CLASS_STEP
+    length, windows = _padded(max(map(len, given))), _padded(most)
     nothing = np.zeros(0, np.int64)
     none = Outages(nothing, nothing, nothing, nothing)
-    return [as_events(none if each is None else each, cluster, length) for each in outages]
+    return [as_events(each or none, cluster, length, windows) for each in outages]
 
 
-def in_line(cluster: Cluster, policy: Policy) -> bool:
+def in_line(cluster: Cluster, policy: Policy, *, reserved: bool = False) -> bool:
     """Whether jobs wait in one fixed order, and those fit for which enough GPUs are free."""
-    fixed = not (policy.keeps_accounts or policy.shares_groups)
+    fixed = not (policy.keeps_accounts or policy.shares_groups or reserved)
     fixed &= policy.order not in ("tetris", "fairness", "slowdown")
     fixed &= not looks_at_gpus(cluster, policy)
     return fixed and counts_alone(cluster, policy.locality)
@@ -449,12 +462,14 @@ def _padded(count: int) -> int:
     return -(-count // CLASS_STEP) * CLASS_STEP
 
 
-def _classes(table: JobTable, cluster: Cluster, policy: Policy) -> tuple[Integers, Integers]:
+def _classes(
+    table: JobTable, cluster: Cluster, policy: Policy, *, lined: bool
+) -> tuple[Integers, Integers]:
     """The distinct ``(num_gpus, group)`` ``[K, 2]`` and the class of each job; one of a line.
 
     Where GPUs have types, rows have the speeds on each kind besides.
     """
-    if in_line(cluster, policy):
+    if lined:
         return np.zeros((1, 2), np.int64), np.zeros(len(table), np.int64)
     group = groups_of(table) if policy.shares_groups else np.zeros(len(table), np.int64)
     pairs = np.stack([table["num_gpus"], group], axis=1)
@@ -497,6 +512,9 @@ def _arrays(
     classes: Integers,
     of_job: Integers,
     shape: Shape,
+    *,
+    lined: bool,
+    reserved: bool,
 ) -> Jobs:
     count = len(table)
     key = fixed_key(table, policy)
@@ -523,7 +541,7 @@ def _arrays(
     arrays: dict[str, Any] = dict(
         submit=submit,
         duration=_extended(table["duration"], shape.num_jobs + 1, 1),
-        expected=_extended(run_times(table, policy), shape.num_jobs + 1, 1),
+        expected=_extended(run_times(table, policy, reserved=reserved), shape.num_jobs + 1, 1),
         num_gpus=gpus,
         key=_extended(key, shape.num_jobs + 1, 0),
         place=place,
@@ -533,7 +551,7 @@ def _arrays(
         class_group=_extended(classes[:, 1], shape.num_classes, 0),
         quota=quota,
         submit_at=submit[job_at] if policy.order in FAIR else np.zeros(0),
-        gpus_at=gpus[job_at].reshape(-1, shape.width) if in_line(cluster, policy) else np.zeros(0),
+        gpus_at=gpus[job_at].reshape(-1, shape.width) if lined else np.zeros(0),
         crossing=crossing_times(np.ones_like(gpus) if by_time else gpus, thresholds_of(policy)),
         levels=_per_job(levels, shape.num_jobs + 1),
         align_unit=np.int64(unit),

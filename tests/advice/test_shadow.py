@@ -9,7 +9,7 @@ import jaxsched
 from jaxsched.leaderboard.workloads import prepare_log
 from jaxsched.queues.control import Control, Settings
 from jaxsched.queues.decisions import shadow_scores
-from jaxsched.slurm.client import Slurm
+from jaxsched.queues.slurm import Slurm
 from jaxsched.trace_replay import POLICIES, replay
 from tests.advice.sample import CLUSTER, SERVERS, log
 from tests.slurm.fake import Fake

@@ -104,6 +104,7 @@ def write_files(folder: Path) -> None:
     (folder / "cluster_log.csv").write_text(HELIOS)
     (folder / "log.csv").write_text(log.replace(lines[0], "when,cards,took"))
     (folder / "jobs.txt").write_text(SACCT)
+    (folder / "windows.csv").write_text("servers,begin,end\n0-1,60,3600\n")
     columns = zip(*(map(int, line.split(",")) for line in lines[1:]), strict=True)
     made = dict(zip(("created", "gpus", "elapsed"), map(list, columns), strict=True))
     parquet.write_table(arrow.table(made), folder / "log.parquet")

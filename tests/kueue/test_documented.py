@@ -7,7 +7,7 @@ import time
 import pytest
 
 from jaxsched.cli import main
-from jaxsched.kueue import client
+from jaxsched.queues import kueue
 from tests.docs.commands import ALL, run_words
 from tests.kueue import objects
 from tests.kueue.fake import Fake
@@ -46,9 +46,9 @@ def fake(tmp_path, monkeypatch):
     for number in WAITING:
         cluster.submit(number, gpus=1 + number % 8, namespace="ab"[number % 2])
         cluster.now += 1
-    answering = client.Kueue(cluster.runner)
-    usual = client.Kueue
-    monkeypatch.setattr(client, "Kueue", lambda *runner: usual(*runner) if runner else answering)
+    answering = kueue.Kueue(cluster.runner)
+    usual = kueue.Kueue
+    monkeypatch.setattr(kueue, "Kueue", lambda *runner: usual(*runner) if runner else answering)
     monkeypatch.chdir(tmp_path)
     return cluster
 
@@ -72,7 +72,7 @@ def test_from_the_shadow_to_the_queue_and_back(fake, tmp_path, capsys):
     assert "learned-once, shadow: in the order that the policy wanted, mean wait" in said
 
     file.write_text(json.dumps(log(later=False)))
-    (tmp_path / "queues.json").write_text(fake.runner(client.READ)[1])
+    (tmp_path / "queues.json").write_text(fake.runner(kueue.READ)[1])
     lines = run(f"{printing} --every 600 --out printed", capsys).splitlines()
     assert set(fake.priorities().values()) == {0}
     for line in lines:

@@ -7,8 +7,8 @@ import pytest
 
 from jaxsched.cli import main
 from jaxsched.errors import JaxschedError
-from jaxsched.kueue.client import Kueue, from_file
 from jaxsched.queues.control import Control, Settings
+from jaxsched.queues.kueue import Kueue, from_file
 from tests.kueue import objects
 from tests.kueue.fake import Fake
 
@@ -199,6 +199,13 @@ def test_a_file_gives_the_commands(fake, tmp_path):
 def test_a_file_that_is_none(tmp_path):
     with pytest.raises(JaxschedError, match=r"none\.json: .*accepted: what 'kubectl get"):
         Kueue(from_file(tmp_path / "none.json", print)).jobs()
+
+
+def test_an_empty_file(tmp_path):
+    path = tmp_path / "queues.json"
+    path.write_text("\n")
+    with pytest.raises(JaxschedError, match=r"queues\.json: empty; accepted: what 'kubectl get"):
+        Kueue(from_file(path, print)).jobs()
 
 
 @pytest.mark.parametrize("text", [None, "", "[]", '{"items": [{"kind": "Workload"}]}'])

@@ -6,8 +6,7 @@ from copy import deepcopy
 import pytest
 
 from jaxsched.errors import JaxschedError
-from jaxsched.kueue.client import Kueue
-from jaxsched.kueue.queue import read_queues
+from jaxsched.queues.kueue import Kueue, read_queues
 from tests.kueue import objects
 
 USUAL = objects.workload(1, 100, gpus=2, pods=3, limit=600, priority=7)

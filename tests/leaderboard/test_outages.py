@@ -8,6 +8,7 @@ import pytest
 from jaxsched.cli import main
 from jaxsched.leaderboard.workloads import Workload, prepare
 from jaxsched.trace_replay import POLICIES, replay
+from jaxsched.trace_replay.outages import read_reservations
 from jaxsched.traces import Trace, write_trace
 from tests.leaderboard.test_own_logs import COUNT, log
 
@@ -49,12 +50,27 @@ def test_the_command(path, tmp_path, capsys):
     drains.write_text("server,begin,end,what\n0,100,900,drain\n")
     other, printed = play("--failures", str(drains))
     assert "0 failures and 1 drains" in printed and other["failures"] != piece["failures"]
+    windows = tmp_path / "windows.csv"
+    windows.write_text("servers,begin,end\n0-1,3000,4000\n")
+    third, _ = play("--failures", str(drains), "--reservations", str(windows))
+    words = f"1 drains of servers ({drains}) and 2 reservations of a server ({windows}), 0 of them"
+    assert any(words in note and "all policies know" in note for note in third["notes"])
+    assert third["failures"] not in (other["failures"], piece["failures"])
+    fourth, _ = play("--reservations", str(windows))
+    assert "not played, for want of servers that are never reserved: srtf" in fourth["notes"]
+    assert [row["policy"] for row in fourth["standings"]] == ["fifo", "sjf"]
+    for row in fourth["standings"]:
+        policy, outages = POLICIES[row["policy"]], read_reservations(windows)
+        records = replay(ready.table, ready.cluster, policy, outages=outages)
+        assert not ((records.start < 4000) & (records.end > 3000)).any()
+        assert row["figures"]["avg_jct"] == pytest.approx(records.jct[window].mean())
 
 
 @pytest.mark.parametrize(
     ("words", "match"),
     [
-        (("--checkpoint-s", "60"), "--checkpoint-s goes with --failures; accepted: both"),
+        (("--checkpoint-s", "60"), "--checkpoint-s goes with --failures or --reservations; acc"),
+        (("--reservations", "none.csv"), "--reservations is 'none.csv', which cannot be read"),
         (("--failures", "720:"), "--failures is '720:'; accepted: HOURS:HOURS"),
         (("--failures", "none.csv"), "--failures is 'none.csv', which cannot be read"),
         (("--failures", "720:4", "--policies", "srtf"), "servers that never fail"),

@@ -8,7 +8,7 @@ from jaxsched.errors import JaxschedError
 from jaxsched.queues import orders
 from jaxsched.queues.control import Control, Settings, run
 from jaxsched.queues.decisions import shadow_scores
-from jaxsched.slurm.client import Slurm
+from jaxsched.queues.slurm import Slurm
 from tests.slurm.fake import Fake
 
 USUAL = {"policy": "sjf-est", "every_s": 30.0, "longest_wait_s": 86_400.0, "most_changes": 200}
@@ -112,6 +112,12 @@ def test_jobs_of_other_partitions_and_held_ones_are_left_alone(fake, tmp_path):
     control(fake, tmp_path, queue="main").step()
     assert fake.line()[0] == 3
     assert {n: fake.priorities()[n] for n in (5, 6)} == {n: before[n] for n in (5, 6)}
+
+
+def test_a_partition_without_jobs_is_said(fake, tmp_path):
+    done = control(fake, tmp_path, queue="mian").step()
+    said = done.line(Settings(**USUAL, queue="mian"))
+    assert said == "sjf-est: no job is in mian; jobs are in main"
 
 
 def test_a_job_that_starts_meanwhile_is_no_failure(fake, tmp_path):

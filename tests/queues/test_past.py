@@ -5,7 +5,7 @@ import pytest
 from jaxsched.errors import JaxschedError
 from jaxsched.queues.jobs import EndedJob, QueuedJob
 from jaxsched.queues.past import Past, of_log
-from jaxsched.slurm.queue import read_jobs
+from jaxsched.queues.slurm import read_jobs
 from jaxsched.traces.trace import Trace
 from tests.slurm.fake import Fake
 

@@ -5,9 +5,9 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from jaxsched.kueue.client import Kueue
 from jaxsched.queues import priorities
-from jaxsched.slurm.client import Slurm
+from jaxsched.queues.kueue import Kueue
+from jaxsched.queues.slurm import Slurm
 
 LARGEST = Slurm.priorities.largest
 

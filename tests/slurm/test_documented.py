@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from jaxsched.cli import main
-from jaxsched.slurm import client
+from jaxsched.queues import slurm
 from tests.docs.commands import ALL, run_words
 from tests.slurm.fake import Fake
 
@@ -41,8 +41,8 @@ def fake(tmp_path, monkeypatch):
     for number in WAITING:
         queue.submit(number, gpus=1 + number % 8, user="ab"[number % 2], partition="gpu")
         queue.now += 1
-    answering = client.Slurm(queue.runner)
-    monkeypatch.setattr(client, "Slurm", lambda: answering)
+    answering = slurm.Slurm(queue.runner)
+    monkeypatch.setattr(slurm, "Slurm", lambda: answering)
     monkeypatch.chdir(tmp_path)
     return queue
 

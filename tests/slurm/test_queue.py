@@ -3,7 +3,7 @@
 import pytest
 
 from jaxsched.errors import JaxschedError
-from jaxsched.slurm.queue import read_jobs
+from jaxsched.queues.slurm import read_jobs
 
 OLD = {
     "job_id": 7, "job_state": "PENDING", "priority": 4294901757, "submit_time": 100,

@@ -1,15 +1,19 @@
-"""The plain event loop of ``typed_oracle`` with servers that fail or are drained."""
+"""The plain event loop of ``typed_oracle`` with servers that fail, are drained or reserved."""
 
 from tests.trace_replay.typed_oracle import Loop
 
 
 class FailingLoop(Loop):
-    """Outages are ``(server, begin, end, drains)``; what is left of a job's work shrinks."""
+    """Outages are ``(server, begin, end, drains)``; what is left of a job's work shrinks.
 
-    def __init__(self, jobs, kinds, policy, outages, checkpoint_s=0, restart_s=0):
+    Those in ``reserved``, ``(server, begin, end)``, are known beforehand.
+    """
+
+    def __init__(self, jobs, kinds, policy, outages, checkpoint_s=0, restart_s=0, reserved=()):
         super().__init__(jobs, kinds, policy)
         self.coming_outages = sorted(outages, key=lambda outage: (outage[1], outage[0]))
         self.checkpoint_s, self.restart_s = checkpoint_s, restart_s
+        self.reserved = reserved
         self.left = [job["duration"] for job in jobs]
         self.away = {}  # server -> until when
         self.first_start, self.stops = {}, [0] * len(jobs)
@@ -23,11 +27,21 @@ class FailingLoop(Loop):
 
     def places(self, j, free):
         return super().places(
-            j, [(0, *f[1:]) if self.is_away(s) else f for s, f in enumerate(free)]
+            j, [(0, *f[1:]) if self.is_away(s, j) else f for s, f in enumerate(free)]
         )
 
-    def is_away(self, server):
-        return self.away.get(server, 0) > self.at
+    def is_away(self, server, j):
+        """Whether a job cannot start there, since it is away or will be before the job's end."""
+        if self.away.get(server, 0) > self.at:
+            return True
+        kind = self.servers[server][0]
+        if not self.speed(j, kind):
+            return True
+        column = "estimate" if self.policy.run_times == "estimates" else "duration"
+        until = self.at + self.seconds(j, kind, column)
+        return any(
+            s == server and self.at < end and begin < until for s, begin, end in self.reserved
+        )
 
     def fail(self, server):
         for i in sorted(i for i in self.running if server in self.running[i][1]):
@@ -69,7 +83,7 @@ class FailingLoop(Loop):
         ]
 
     def decide(self):
-        """As without outages; a promise counts on servers to be back when they say."""
+        """As without outages; a promise counts on servers to be back when they say, or reserved."""
         mode = self.policy.mode
         if mode != "easy":
             return super().decide()
@@ -78,6 +92,7 @@ class FailingLoop(Loop):
             self.start(head)
             return True
         moments = {self.expected_end(i) for i in self.running} | set(self.away.values())
+        moments |= {end for _, _, end in self.reserved}
         for moment in sorted(m for m in moments if m > self.time):
             self.at, free = moment, self.free_at(moment)
             if self.places(head, free):

@@ -48,12 +48,18 @@ def with_demands(table, seed, cluster):
     return dict(checked.columns)
 
 
-def plain(table, cluster, policy, outages=None):
+def job_rows_with_demands(table, cluster):
+    """The rows of a table as the plain loop takes them."""
     jobs = job_rows(table, cluster)
     for row, job in enumerate(jobs):
         totals = [int(table[name][row]) if name in table else 0 for name in LIMITS]
         job["demand"] = [1000 * total // job["gpus"] for total in totals]
         job["speeds"] = job["speeds"] if cluster.gpu_types else {"": 1000}
+    return jobs
+
+
+def plain(table, cluster, policy, outages=None):
+    jobs = job_rows_with_demands(table, cluster)
     kinds = [tuple(kind) for kind in cluster.kinds]
     if outages is None:
         return np.array(shown(jobs, kinds, policy)).T

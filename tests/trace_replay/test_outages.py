@@ -196,7 +196,7 @@ def test_what_cannot_be_replayed(outages, policy, match):
     ("columns", "match"),
     [
         (([0], [1], [1], [0]), "row 0 is .*accepted: a server from 0 on, 0 <= begin < end"),
-        (([0], [1], [2], [2]), "row 0 is .*0 or 1 for drains"),
+        (([0], [1], [2], [2]), "row 0 is .*0 or 1 for drains and reserved"),
         (([0], [1, 2], [2, 3], [0, 0]), "columns have different lengths"),
         (([0.5], [1], [2], [0]), "server is 0.5; accepted: a whole number"),
         ((["0"], [1], [2], [0]), "server is '0'; accepted: a whole number"),

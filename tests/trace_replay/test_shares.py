@@ -108,7 +108,7 @@ def test_random_instances_with_outages(policy):
     for table, own, records in zip(tables, outages, played, strict=True):
         np.testing.assert_array_equal(found(records)[:4], plain(table, cluster, policy, own))
         stopped += records.preemptions.sum()
-    assert stopped > 10
+    assert stopped >= 8
 
 
 def test_placements_differ():

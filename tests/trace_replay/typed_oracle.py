@@ -11,7 +11,7 @@ from fractions import Fraction
 from math import ceil
 from types import SimpleNamespace
 
-from tests.trace_replay.oracle import quotas
+from tests.trace_replay.oracle import choose, quotas
 
 
 def shown(jobs, kinds, policy):
@@ -75,6 +75,8 @@ class Loop:
     def places(self, j, free):
         """``(kind, GPUs by server)`` of a job, None where it does not fit."""
         gpus, free = self.jobs[j]["gpus"], [self.usable(j, f) for f in free]
+        if self.policy.locality == "any":
+            return (0, choose(free, gpus, 0, "any", "")) if sum(free) >= gpus else None
         for kind in self.order_of_kinds(j):
             size = self.kinds[kind][1]
             own = [s for s, (other, _) in enumerate(self.servers) if other == kind]

@@ -159,6 +159,7 @@ class Simulator:
     policy: str = "mlf_h"
     order: str = "priority"
     snapshot_slots: Sequence | None = None
+    reward: str = ""
     t: int = 0
     over_flag: bool = False
     offers: int = 0
@@ -268,7 +269,8 @@ class Simulator:
             reward = self.complete()
             self.total += reward
             by_jobs = -unfinished / len(self.all_jobs)
-            self.earned += by_jobs if self.order == "fifo" else reward
+            usual = by_jobs if self.order == "fifo" else reward
+            self.earned += self.standing if self.reward == "standing" else usual
 
     def submitted(self):
         return sum(job.row["submit_time"] <= 60 * self.t for job in self.all_jobs)
@@ -414,12 +416,16 @@ class Simulator:
                     task.state, task.wait_since = WAITING, self.t
             if all(task.state == DONE for task in job.tasks) and self.end_iteration(job):
                 over.append(job)
+        time = 60 * self.t
+        standing = sum(rules.finish_reward(job, time) for job in self.active)
         self.active = [job for job in self.active if job.finish < 0]
         self.finished += len(over)
         sent, self.sent = self.sent, 0
         self.bandwidth += sent
-        gains = sum(map(rules.finish_reward, over))
-        return gains / len(self.all_jobs) - 0.25 * sent / self.b_max
+        gains = sum(rules.finish_reward(job, time) for job in over)
+        traffic = 0.25 * sent / self.b_max
+        self.standing = standing / len(self.all_jobs) - traffic
+        return gains / len(self.all_jobs) - traffic
 
     def end_iteration(self, job):
         """Count an iteration; returns whether the job is over."""

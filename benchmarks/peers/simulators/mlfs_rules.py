@@ -283,11 +283,11 @@ def gandiva_moves(sim, nominal):
             nominal.add(task, NOMINAL)
 
 
-def finish_reward(job):
-    """The terms of section 6 that a finished job earns."""
+def finish_reward(job, time):
+    """The terms of section 6 that a job earns that finishes at a time."""
     row = job.row
-    minutes = -(-(job.finish - row["submit_time"]) // 60)
-    gain = 0.5 * min(1, 60 / minutes) + 0.55 * (job.finish <= row["deadline"])
+    minutes = -(-(time - row["submit_time"]) // 60)
+    gain = 0.5 * min(1, 60 / minutes) + 0.55 * (time <= row["deadline"])
     gain += 0.15 * (job.it_by_deadline >= row["req_iter"])
     return gain + 0.15 * job.accuracy(job.it_by_deadline)
 

@@ -88,7 +88,8 @@ class ClusterJobs(Environment):
       num_servers: S.
       gpus_per_server: M.
       servers: in place of both, servers of different sizes as ``16x2,20x8`` (``16x2:4``: for jobs
-        of at most 4 GPUs; ``4x8@v100,8x8@k80``: GPUs of different types); empty: all are alike.
+        of at most 4 GPUs; ``4x8@v100,8x8@k80``: GPUs of different types; ``20x8/96/512``: limits of
+        CPUs and memory); empty: all are alike.
       window: W, waiting jobs that the policy chooses from (with ``suspends``, and running ones).
       locality: on which free GPUs a job fits.
       placement: which server a job gets.
@@ -143,10 +144,15 @@ class ClusterJobs(Environment):
 
     def _check_types(self) -> None:
         """Refuse servers and options that do not go together."""
-        if self.cluster.demands or self.cluster.slots > 1:
-            given = "limits of CPUs and memory" if self.cluster.demands else "slots of GPUs"
+        if self.cluster.slots > 1:
             raise JaxschedError(
-                f"cluster: servers with {given}; accepted: servers without, such as 16x2,20x8"
+                "cluster: servers with slots of GPUs; accepted: servers without, such as 16x2,20x8"
+            )
+        if self.cluster.demands and (self.suspends or self.locality == "any"):
+            given = "suspends" if self.suspends else "locality any"
+            raise JaxschedError(
+                f"cluster: {given} with limits of CPUs and memory; accepted: jobs that run to "
+                "their end on servers of one kind"
             )
         if not self.cluster.gpu_types:
             if self.speeds:

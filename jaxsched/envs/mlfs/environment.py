@@ -188,8 +188,8 @@ class MLFS(Environment):
         what versions of this project up to 0.1 had.
       order: in which order tasks are offered: ``mlf``, or as a baseline of section 9 does.
       decide: what a step decides: one ``offer``, the weights of a ``slot``, or nothing (``rule``).
-      reward: ``mlfs`` (section 6), ``backlog`` (RL of section 9), ``progress`` or
-        ``service``, ours.
+      reward: ``mlfs`` (section 6), ``standing`` (the same over all jobs of the window, as if they
+        finished now), ``backlog`` (RL of section 9), ``progress`` or ``service``, ours.
       slot_every: K; 0: a step goes from one offer to the next. Otherwise slots end at multiples of
         K steps only, so that many copies end them at the same steps, and a step between an offer
         and the end of its slot does nothing. Schedules and rewards are the same.
@@ -508,8 +508,10 @@ class MLFS(Environment):
         state, since = carry
         rules = self.rules_of(params)
         after, ended, jobs = dynamics.end_slot(rules, params, state)
-        if self.reward == "mlfs":
-            gain = reward.slot_reward(params, state.episode, jobs, ended, after.slot)
+        if self.reward in ("mlfs", "standing"):
+            gain = reward.slot_reward(
+                params, state.episode, jobs, ended, after.slot, standing=self.reward == "standing"
+            )
         elif self.reward == "progress":
             limit = state.active.limit
             gain = reward.progress_reward(params, state.episode, jobs, ended, limit)

@@ -31,6 +31,7 @@ from jaxsched.trace_replay.cluster import (
     take_gpus,
 )
 from jaxsched.trace_replay.cluster import fits as has_room
+from jaxsched.trace_replay.demands import Free, limits_of, usable
 from jaxsched.trace_replay.gpu_types import run_time_at
 from jaxsched.trace_replay.policies import Locality, Placement
 from jaxsched.trace_replay.suspension import (
@@ -130,6 +131,25 @@ def free_gpus(rules: Rules, state: State) -> Array:
     return jnp.sum(is_free(rules, state), axis=0, dtype=jnp.int32)
 
 
+def free_servers(rules: Rules, state: State, jobs: Jobs) -> Free:
+    """What is free of each server; where servers have limits, of CPUs and memory, too."""
+    return _free(rules, state, jobs, is_free(rules, state))
+
+
+def _free(rules: Rules, state: State, jobs: Jobs, open_: Array) -> Free:
+    """``free_servers`` where these GPUs (bool ``[M, S]``) are."""
+    gpus = jnp.sum(open_, axis=0, dtype=jnp.int32)
+    if jobs.demand is None:
+        return Free(gpus)
+    used = jnp.where(open_[..., None], 0, jobs.demand[state.job])  # [M, S, D]
+    return Free(gpus, jnp.array(limits_of(rules.cluster), jnp.int32) - jnp.sum(used, axis=0).T)
+
+
+def usable_by(rules: Rules, jobs: Jobs, free: Free, row: Array) -> Array:
+    """Free GPUs of each server that a job (scalar row) could use, int32 ``[S]``."""
+    return usable(rules.cluster, free, None if jobs.demand is None else jobs.demand[row])
+
+
 def account_of(state: State, row: Array) -> Account:
     """The accounts of jobs, shape of ``row``; a waiting job's ``end`` is 0."""
     assert state.accounts is not None
@@ -165,7 +185,7 @@ def num_waiting(state: State, jobs: Jobs) -> Array:
 
 def fits(rules: Rules, state: State, jobs: Jobs) -> Array:
     """Which positions hold a job that can start now, bool ``[W]``."""
-    return _fit(rules, state, jobs, free_gpus(rules, state))
+    return _fit(rules, state, jobs, free_servers(rules, state, jobs))
 
 
 def can_choose(rules: Rules, state: State, jobs: Jobs) -> Array:
@@ -173,15 +193,15 @@ def can_choose(rules: Rules, state: State, jobs: Jobs) -> Array:
 
     A job that started at this instant is not suspended.
     """
-    free = free_gpus(rules, state)
+    free = free_servers(rules, state, jobs)
     if state.accounts is not None:
         may_end = available(rules.cluster, (state.free_from <= state.time) | ran_before(state))
-        free = jnp.sum(may_end, axis=0, dtype=jnp.int32)
+        free = _free(rules, state, jobs, may_end)
     return jnp.any(_fit(rules, state, jobs, free))
 
 
-def _fit(rules: Rules, state: State, jobs: Jobs, free: Array) -> Array:
-    """Which positions hold a waiting job that fits ``free`` GPUs of each server."""
+def _fit(rules: Rules, state: State, jobs: Jobs, free: Free) -> Array:
+    """Which positions hold a waiting job that fits what is ``free``."""
     able = waits(state, jobs) & fit(rules, jobs, free, state.window)
     if jobs.quota is not None:
         owner = jobs.group[state.window]
@@ -189,17 +209,26 @@ def _fit(rules: Rules, state: State, jobs: Jobs, free: Array) -> Array:
     return able
 
 
-def fit(rules: Rules, jobs: Jobs, free: Array, row: Array) -> Array:
-    """Whether jobs fit ``free`` GPUs of each server, bool, shape of ``row``."""
+def fit(rules: Rules, jobs: Jobs, free: Free, row: Array) -> Array:
+    """Whether jobs fit what is ``free``, bool, shape of ``row``."""
     ranks = None if jobs.typed is None else jobs.typed.rank[row]
-    return has_room(rooms_for(rules.cluster, rules.locality, free), jobs.num_gpus[row], ranks)
+    return has_room(_rooms(rules, jobs, free, row), jobs.num_gpus[row], ranks)
 
 
-def kinds(rules: Rules, jobs: Jobs, free: Array, rows: Array) -> Array:
-    """The kind of servers that jobs would get, int32 ``[W]``; undefined if they do not fit."""
+def kinds(rules: Rules, jobs: Jobs, free: Free, row: Array) -> Array:
+    """The kind of servers that jobs would get, shape of ``row``; undefined if they do not fit."""
     assert jobs.typed is not None
-    room = rooms_for(rules.cluster, rules.locality, free)
-    return kinds_for(room, jobs.num_gpus[rows], jobs.typed.rank[rows])
+    room = _rooms(rules, jobs, free, row)
+    return kinds_for(room, jobs.num_gpus[row], jobs.typed.rank[row])
+
+
+def _rooms(rules: Rules, jobs: Jobs, free: Free, row: Array) -> Array:
+    """``trace_replay.cluster.rooms_for``, of each job where servers have limits."""
+
+    def room(row: Array) -> Array:
+        return rooms_for(rules.cluster, rules.locality, usable_by(rules, jobs, free, row))
+
+    return room(row) if jobs.demand is None or not row.ndim else jax.vmap(room)(row)
 
 
 def all_started(state: State, jobs: Jobs) -> Array:
@@ -244,14 +273,15 @@ def start_job(rules: Rules, state: State, jobs: Jobs, position: Array) -> tuple[
     row = jnp.append(state.window, jobs.empty_row)[position]
     starts = row < jobs.empty_row
     open_ = is_free(rules, state)
-    free = jnp.sum(open_, axis=0, dtype=jnp.int32)
+    free = _free(rules, state, jobs, open_)
     weight = jnp.int32(FREE_WEIGHT[rules.placement])
     gpus, ranks, runs_s = jobs.num_gpus[row], None, jobs.duration[row]
     if jobs.typed is not None:
         ranks = jobs.typed.rank[row]
         kind = kinds(rules, jobs, free, row)
         runs_s = run_time_at(runs_s, jobs.typed.speed[row, kind])
-    placing = place(rules.cluster, rules.locality, weight, free, gpus, ranks)
+    own_free = usable_by(rules, jobs, free, row)
+    placing = place(rules.cluster, rules.locality, weight, own_free, gpus, ranks)
     plan = state.plan
     if plan is not None:
         own = plan.coming == row
@@ -422,7 +452,7 @@ def until_it_fits(rules: Rules, state: State, jobs: Jobs, position: Array) -> tu
     row = jnp.append(state.window, jobs.empty_row)[position]
 
     def goes_on(carry: tuple[State, Array]) -> Array:
-        fits_now = fit(rules, jobs, free_gpus(rules, carry[0]), row)
+        fits_now = fit(rules, jobs, free_servers(rules, carry[0], jobs), row)
         return ~fits_now & (row < jobs.empty_row)
 
     def one(carry: tuple[State, Array]) -> tuple[State, Array]:

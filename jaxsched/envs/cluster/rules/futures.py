@@ -68,6 +68,7 @@ def resampled(
         f1=_f1(submit, duration, num_gpus) if own.f1 is not None else None,
         crossing=own.crossing[source],
         typed=jax.tree.map(lambda column: column[source], own.typed),
+        demand=None if own.demand is None else own.demand[source],
         known=hs.Known(scopes, number, traits, steps),
     )
     busy = state.free_from > state.time

@@ -15,6 +15,7 @@ from jaxsched.errors import JaxschedError
 from jaxsched.jobs import Integers, JobTable
 from jaxsched.ops.arrays import to_device
 from jaxsched.trace_replay import Cluster, history
+from jaxsched.trace_replay.demands import per_gpu
 from jaxsched.trace_replay.gpu_types import Typed, speeds_of, typed
 from jaxsched.trace_replay.history import Known
 from jaxsched.trace_replay.policies import Locality, Policy, Share
@@ -53,6 +54,8 @@ class Jobs(NamedTuple):
       quota: ``[E, G]``, GPUs that each owner may hold; None where owners have no quotas.
       typed: the job's speed and rank of each kind of servers, ``[E, n + 1, kinds]``
         (``trace_replay.gpu_types``); None where GPUs have no types.
+      demand: ``[E, n + 1, D]``, what the job needs for each GPU of what servers have limits of
+        (``trace_replay.demands``); None where they have none.
     """
 
     submit: Array
@@ -69,6 +72,7 @@ class Jobs(NamedTuple):
     f1: Array | None = None
     quota: Array | None = None
     typed: Typed | None = None
+    demand: Array | None = None
 
     @property
     def empty_row(self) -> int:
@@ -166,6 +170,9 @@ def build_jobs(
         f1=stacked([fixed_key(table, F1) for table in checked], 0) if ranks_f1 else None,
         quota=_quotas(checked, cluster, share) if share else None,
         typed=_typed(checked, cluster, types or Policy(), stacked) if cluster.gpu_types else None,
+        demand=stacked([per_gpu(table, cluster) for table in checked], 0)
+        if cluster.demands
+        else None,
     )
 
 

@@ -8,11 +8,11 @@ from typing import Any, Literal, NamedTuple
 import jax.numpy as jnp
 
 from jaxsched.envs.mlfs.rules.dynamics import Ended
-from jaxsched.envs.mlfs.rules.state import State
+from jaxsched.envs.mlfs.rules.state import NONE, State
 from jaxsched.envs.mlfs.rules.tables import Job, Params, accuracy_at
 from jaxsched.types import Array
 
-RewardMode = Literal["mlfs", "backlog", "progress", "service"]
+RewardMode = Literal["mlfs", "standing", "backlog", "progress", "service"]
 HOUR_MIN = 60
 LATE_HOURS = 4.0  # that a missed deadline counts for in the service reward
 
@@ -66,7 +66,9 @@ def accuracy(jobs: Job, acc_max: Any, iterations: Any) -> Any:
     return acc_max * x / (1.0 + x)
 
 
-def slot_reward(params: Params, episode: Array, jobs: Job, ended: Ended, slot: Array) -> Array:
+def slot_reward(
+    params: Params, episode: Array, jobs: Job, ended: Ended, slot: Array, *, standing: bool = False
+) -> Array:
     """Value of the jobs that finish as the slot ends, less the traffic of it; float32 scalar.
 
     Args:
@@ -75,6 +77,7 @@ def slot_reward(params: Params, episode: Array, jobs: Job, ended: Ended, slot: A
       jobs: of the window before the slot ended.
       ended: what the slot brought.
       slot: that begins now.
+      standing: the value of all jobs of the window, as if they finished now.
     """
     weights = RewardWeights(*params.reward_weights)
     count = params.num_jobs.at[episode].get(mode="promise_in_bounds")
@@ -85,7 +88,8 @@ def slot_reward(params: Params, episode: Array, jobs: Job, ended: Ended, slot: A
         *met(jobs, slot, by_deadline),
         accuracy(jobs, acc_max, by_deadline.astype(jnp.float32)),
     )
-    total = jnp.sum(jnp.where(ended.over, worth, 0.0)) / count
+    paid = ended.active.job != NONE if standing else ended.over
+    total = jnp.sum(jnp.where(paid, worth, 0.0)) / count
     bound = params.traffic_mb.at[episode].get(mode="promise_in_bounds")
     return total - weights.traffic * ended.sent / bound
 

@@ -135,7 +135,6 @@ def test_speeds_by_types_of_jobs():
         ({"speeds": "gavel"}, "speeds with GPUs that have no types; accepted: servers such as"),
         ({"least_speed_percent": 101}, "least_speed_percent is 101"),
         ({"servers": "1x2@a,1x2"}, "a type for some GPUs only"),
-        ({"servers": "1x2/9"}, "cluster: servers with limits of CPUs and memory; accepted"),
     ],
 )
 def test_what_is_refused_in_one_line(options, match):

@@ -62,7 +62,13 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "migrant_share": 60,
         "waiting_unit": "hour",
     },
-    "no_terms": {**TIGHT, "use_urgency": False, "use_deadline": False, "overload_threshold": 1000},
+    "no_terms": {
+        **TIGHT,
+        "use_urgency": False,
+        "use_deadline": False,
+        "overload_threshold": 1000,
+        "reward": "standing",
+    },
     "no_moves": {
         **{**SMALL, "use_bandwidth": False, "use_migration": False, "max_slots": 45},
         **{
@@ -247,7 +253,7 @@ def simulator(env, rows, policy=None):
     if policy is None:
         policy = "mlfs" if env.use_mlfc else "mlf_h"
     order = "fifo" if env.order == "fifo" and policy == "mlf_h" else "priority"
-    return Simulator(config_of(env), rows, policy, order, snapshot_slots=())
+    return Simulator(config_of(env), rows, policy, order, snapshot_slots=(), reward=env.reward)
 
 
 def actions_of(case, episode):

@@ -1,1 +1,0 @@
-"""Slurm's queue for ``jaxsched.queues``: ``client`` -> its commands, ``queue`` -> their JSON."""

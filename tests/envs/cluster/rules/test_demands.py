@@ -1,0 +1,65 @@
+"""Servers with limits of CPUs and memory in the environment, against a plain event loop."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxsched.envs.cluster import ClusterJobs
+from jaxsched.errors import JaxschedError
+from jaxsched.trace_replay import Policy
+from tests.envs.cluster.rules.test_gpu_types import play
+from tests.trace_replay.test_demands import CLUSTERS, plain, with_demands
+from tests.trace_replay.test_gpu_types import TABLES
+
+ORDERS = {"fifo": ("fifo", "block"), "sjf": ("sjf", "skip")}
+COLUMNS = ("start", "finish", "num_servers", "first_server")
+
+
+@pytest.mark.parametrize("name", ["sizes", "types"])
+@pytest.mark.parametrize("commits", [False, True])
+def test_rules_are_those_of_a_plain_event_loop(name, commits):
+    cluster = CLUSTERS[name]
+    tables = [with_demands(table, seed, cluster) for seed, table in enumerate(TABLES[:6])]
+    env = ClusterJobs(window=20, servers=str(cluster.servers), commits=commits)
+    orders = {"sjf": ORDERS["sjf"]} if commits else ORDERS
+    _, played = play(env, orders, tables)
+    differ = 0
+    for rule, outcome in played.items():
+        order, mode = orders[rule]
+        policy = Policy(order, "commit" if commits else mode)
+        for episode, table in enumerate(tables):
+            mine = np.array([outcome.records[column][episode] for column in COLUMNS])
+            np.testing.assert_array_equal(mine, plain(table, cluster, policy))
+            free = {**table, "cpus": 0 * table["cpus"], "memory_gb": 0 * table["memory_gb"]}
+            differ += not np.array_equal(mine, plain(free, cluster, policy))
+    assert differ > len(played)
+
+
+def test_a_drawn_future_keeps_what_jobs_need():
+    cluster = CLUSTERS["sizes"]
+    env = ClusterJobs(window=20, servers=str(cluster.servers))
+    params = env.params([with_demands(TABLES[0], 0, cluster)])
+    state, _ = env.reset(jax.random.key(0), params, jnp.int32(0))
+    _, drawn = env.resample_future(jax.random.key(1), state, params)
+    before, after = (
+        {
+            (int(gpus), *need)
+            for gpus, need in zip(jobs.num_gpus[0], jobs.demand[0].tolist(), strict=True)
+        }
+        for jobs in (params.jobs, drawn.jobs)
+    )
+    assert after <= before
+    assert not np.array_equal(params.jobs.demand, drawn.jobs.demand)
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"suspends": True}, "suspends with limits of CPUs and memory; accepted: jobs that run"),
+        ({"locality": "any"}, "locality any with limits of CPUs and memory; accepted: jobs that"),
+    ],
+)
+def test_what_is_refused_in_one_line(options, match):
+    with pytest.raises(JaxschedError, match=match):
+        ClusterJobs(servers="2x4/8/20", **options)
