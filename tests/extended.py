@@ -251,6 +251,7 @@ EXTENDED = (
     "trace_replay/test_replay.py::test_invariants",
     "trace_replay/test_reservations.py::test_random_instances",
     "trace_replay/test_shares.py::test_random_instances",
+    "trace_replay/test_shares.py::test_random_instances_with_reservations",
     "trace_replay/test_spot.py",
     "trace_replay/test_tiresias.py::test_promotion",
     "traces/test_cluster_workload_arrivals.py",

@@ -18,6 +18,7 @@ from jaxsched.traces.trace import Trace
 from tests.trace_replay.cases import found, random_columns, with_estimates
 from tests.trace_replay.shared_oracle import SharedFailingLoop, SharedLoop
 from tests.trace_replay.test_outages import random_outages
+from tests.trace_replay.test_reservations import some_reserved
 
 CLUSTERS = {
     "alike": Cluster.of("3x4x4"),
@@ -65,7 +66,9 @@ def plain(table, cluster, policy, outages=None):
         return np.array(loop.run()).T
     columns = (outages.server, outages.begin, outages.end, outages.drains)
     rows = list(zip(*(column.tolist() for column in columns), strict=True))
-    loop = type("Sized", (SharedFailingLoop,), {"slots": slots})(jobs, kinds, policy, rows)
+    reserved = [row[:3] for row, own in zip(rows, outages.reserved.tolist(), strict=True) if own]
+    sized = type("Sized", (SharedFailingLoop,), {"slots": slots})
+    loop = sized(jobs, kinds, policy, rows, reserved=reserved)
     return np.array(loop.run()).T[:4]
 
 
@@ -109,6 +112,16 @@ def test_random_instances_with_outages(policy):
         np.testing.assert_array_equal(found(records)[:4], plain(table, cluster, policy, own))
         stopped += records.preemptions.sum()
     assert stopped >= 8
+
+
+@pytest.mark.parametrize("policy", [RULES[3], RULES[7]], ids=["easy", "fgd"])
+def test_random_instances_with_reservations(policy):
+    cluster = CLUSTERS["cpus"]
+    tables = [shared_columns(seed, cluster) for seed in range(8)]
+    outages = [some_reserved(seed, cluster.num_servers) for seed in range(len(tables))]
+    played = replay_batch(tables, cluster, policy, outages=outages)
+    for table, own, records in zip(tables, outages, played, strict=True):
+        np.testing.assert_array_equal(found(records)[:4], plain(table, cluster, policy, own))
 
 
 def test_placements_differ():
