@@ -164,16 +164,7 @@ def step(rules: Rules, free_weight: Array, jobs: Jobs, state: State) -> State:
     starts = job < nobody
     free = free.on(_open_to(rules, jobs, state, job, state.time))
     own = usable(cluster, free, _demand(jobs, job))
-    placing, mine = _placed(
-        rules,
-        free_weight,
-        jobs,
-        free,
-        own,
-        jobs.num_gpus[job],
-        _ranks(jobs, job),
-        _demand(jobs, job),
-    )
+    placing, mine = _placed_job(rules, free_weight, jobs, free, own, job)
     taken = take_gpus(placing, _of_gpus(rules, is_free, mine)) & starts
     left = (jobs.duration if failing is None else failing.remaining)[job]
     end = state.time + _seconds(rules, jobs, left, job, own)
@@ -277,6 +268,14 @@ def _placed(
     return placing, mine
 
 
+def _placed_job(
+    rules: Rules, free_weight: Array, jobs: Jobs, free: Free, own: Array, job: Array
+) -> tuple[Packing, Array | None]:
+    """``_placed`` of a job of the table."""
+    ranks, demand = _ranks(jobs, job), _demand(jobs, job)
+    return _placed(rules, free_weight, jobs, free, own, jobs.num_gpus[job], ranks, demand)
+
+
 def _demand(jobs: Jobs, job: Array) -> Array | None:
     """``Jobs.demand`` of a job, int32 ``[D]``; None where there is none."""
     return None if jobs.demand is None else jobs.demand[class_of(jobs, job)]
@@ -347,16 +346,7 @@ def _committed_step(
     starts = (head < nobody) & fits_now & ~state.overflow
     job = jnp.where(starts, head, nobody)
     own = usable(cluster, free, _demand(jobs, job))
-    placing, mine = _placed(
-        rules,
-        free_weight,
-        jobs,
-        free,
-        own,
-        jobs.num_gpus[job],
-        _ranks(jobs, job),
-        _demand(jobs, job),
-    )
+    placing, mine = _placed_job(rules, free_weight, jobs, free, own, job)
     taken = take_gpus(placing, _of_gpus(rules, is_free, mine)) & starts
     end = state.time + _seconds(rules, jobs, jobs.duration[job], job, own)
 
