@@ -100,6 +100,24 @@ def test_random_instances(policy, name):
     assert differ > 12
 
 
+def test_a_slow_type_needs_more_time_before_a_window():
+    """50 s of work take 100 s on the K80, which is reserved after 99, and 50 on the V100."""
+    cluster, policy = Cluster.of("1x4@k80,1x4@v100"), POLICIES["fifo"]
+    jobs = {"submit_time": [0], "num_gpus": [4], "duration": [50], "speed_k80": [500],
+            "speed_v100": [1000]}  # fmt: skip
+    for begin, server in ((99, 1), (100, 0)):
+        window = Outages([0], [begin], [200], [0], reserved=[1])
+        assert replay(jobs, cluster, policy, outages=window).first_server.tolist() == [server]
+
+
+def test_a_run_that_no_time_holds_is_refused_with_windows_as_without():
+    """It must not wait forever for a server without a window."""
+    jobs = {"submit_time": [0], "num_gpus": [4], "duration": [2**23], "speed_k80": [1]}
+    for own in (None, Outages([0], [5], [9], [0], reserved=[1])):
+        with pytest.raises(JaxschedError, match="runs past"):
+            replay(jobs, Cluster.of("1x4@k80"), POLICIES["fifo"], outages=own)
+
+
 def reserved(server, begin, end, drains=None, **costs):
     drains = [0] * len(server) if drains is None else drains
     return Outages(server, begin, end, drains, reserved=[1] * len(server), **costs)
