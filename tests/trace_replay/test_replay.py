@@ -161,6 +161,7 @@ def test_published_trace():
         "num_gpus": [2, 1],
         "duration": [4, 1],
         "group": [0, 1],
+        "gpu_milli": [1000, 500],
     }
     with pytest.raises(JaxschedError, match="no row has"):
         from_trace(Trace({name: values[2:] for name, values in trace.columns.items()}))
