@@ -273,7 +273,7 @@ def environment_changes(
     if servers is None:
         return present
     found = read_servers(servers, mixed=True)
-    sizes = environment_settings(system.environment.of_servers(*found[:3]))
+    sizes = environment_settings(system.environment.of_servers(*found.of_whole_gpus))
     paths = {size.partition("=")[0] for size in sizes}
     twice = next((one for one in present if one.partition("=")[0].strip() in paths), None)
     if twice is not None:

@@ -81,6 +81,11 @@ class Servers(NamedTuple):
     slots: int = 1
 
     @property
+    def of_whole_gpus(self) -> tuple[int, int, tuple[Kind, ...]]:
+        """The sizes without slots, as environments take them (``Environment.of_servers``)."""
+        return self.num_servers, self.gpus_per_server, self.kinds
+
+    @property
     def num_gpus(self) -> int:
         """GPUs in all."""
         if self.kinds:

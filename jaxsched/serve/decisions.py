@@ -170,7 +170,11 @@ class Wanted(NamedTuple):
 
     def changed(self, system: System, env: Any) -> Any:
         """An environment of the system as it is wanted."""
-        sizes = {} if self.servers is None else system.environment.of_servers(*self.servers[:3])
+        sizes = (
+            {}
+            if self.servers is None
+            else system.environment.of_servers(*self.servers.of_whole_gpus)
+        )
         return change_environment(env, [*self.settings, *environment_settings(sizes)])
 
 
