@@ -225,7 +225,7 @@ def test_what_a_trace_tells_of_estimates_and_deadlines():
     [
         (
             lambda: replay(PLAIN[0], CLUSTER, POLICIES["sjf-est"]),
-            r"table 'jobs' has no column 'estimate' \(run time as known.*; accepted: a table with it",
+            r"table .jobs. has no column .estimate. \(run time as known.*; accepted: a table with",
         ),
         (lambda: replay(PLAIN[0], CLUSTER, POLICIES["edf"]), "no column 'time_to_deadline'"),
         (lambda: replay(PLAIN[0], CLUSTER, POLICIES["spot"]), "no column 'priority' .larger"),
