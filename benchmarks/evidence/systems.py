@@ -585,8 +585,8 @@ MLFS = Evidence(
         "and 0.2 to 2 points of the targets (17 to 23 %).",
         "Policy gradient that chooses servers only learns nothing beyond the imitation (the "
         "recipe below). With the plan of a slot as its action, as in the paper (`--preset plan`, "
-        "two seeds, 100 fresh workloads, printed weights, `mlfs_plan_cpu2.json`), it gains 2.0 % "
-        "[1.4, 2.7] in completion time on its start and is 6.2 % [5.5, 6.9] below MLF-H; the paper "
+        "five seeds, 100 fresh workloads, printed weights, `mlfs_plan_cpu2.json`), it gains 2.3 % "
+        "[1.8, 2.7] in completion time on its start and is 6.4 % [5.9, 6.9] below MLF-H; the paper "
         "has 11 %, the best rule known 19 %.",
         "On 20 and 80 GPUs the median job pays for the gain of the mean: it takes 5 and 7 % longer "
         "than under `linear_tuned`. On 2,474 GPUs, for which nothing was searched again, it gains "
