@@ -21,8 +21,8 @@ NO_ARGUMENTS = {
     "runtime.py": "a flag of XLA",
     "serve/listening.py": "only the command listens",
     "serve/run.py": "only the command listens",
-    "kueue/client.py": "options of kubectl",
-    "slurm/client.py": "options of squeue",
+    "queues/kueue.py": "options of kubectl",
+    "queues/slurm.py": "options of squeue",
     "traces/readers/sacct/__init__.py": "options of sacct",
     "traces/readers/sacct/documents.py": "options of sacct",
 }
