@@ -32,6 +32,7 @@ _MIXED = (
     f"{_ALIKE}, or several with commas between, such as 16x2,20x8 (16x2:4: for jobs of at most "
     "4 GPUs; 16x2@k80: GPUs of a type; 16x2/32/128: CPUs and GB)"
 )
+_SHARED = f"{_MIXED[:-1]}; 16x2x7: slots of a GPU)"
 
 
 class Kind(NamedTuple):
@@ -150,10 +151,12 @@ def read_servers(text: str, *, mixed: bool = False, shared: bool = False) -> Ser
     wrong = not found or len(found) < len(matches)
     wrong = wrong or min(min(part.servers, part.gpus, part.slots) for part in found) < 1
     if wrong or not (mixed or alike):
-        raise _refused(text, f"accepted: {_MIXED if mixed else _ALIKE}", "; ")
+        accepted = _SHARED if shared else _MIXED if mixed else _ALIKE
+        raise _refused(text, f"accepted: {accepted}", "; ")
     slots = found[0].slots
     if slots > 1 and not shared:
-        raise _refused(text, f"with slots of GPUs; accepted: {_MIXED if mixed else _ALIKE}")
+        why = "with slots of GPUs, which the leaderboard alone takes"
+        raise _refused(text, f"{why}; accepted: {_MIXED if mixed else _ALIKE}")
     if any(part.slots != slots for part in found):
         raise _refused(text, "with GPUs of different slots; accepted: the same for all")
     if alike:

@@ -229,6 +229,7 @@ def play(
             entry,
             level if entry is reference else _play(measured, entry, timed, told),
             level,
+            reserved=first.has_reservations,
         )
         for entry in entries
     ]
@@ -349,13 +350,15 @@ def _replayed(ready: Prepared, entry: Entry, timed: bool) -> tuple[Records, floa
     return records, time.perf_counter() - began
 
 
-def _standing(entry: Entry, played: Sequence[_Played], level: Sequence[_Played]) -> Standing:
+def _standing(
+    entry: Entry, played: Sequence[_Played], level: Sequence[_Played], *, reserved: bool
+) -> Standing:
     means = _means([each.figures for each in played])
     times = [each.figures["avg_jct"] for each in played]
     clock = [each.seconds for each in played if each.seconds is not None]
     return Standing(
         policy=entry.name,
-        **entry.marks(),
+        **entry.marks(reserved=reserved),
         figures=means,
         avg_jct=interval(times, np.ones(len(times))),
         over_reference=interval(times, [each.figures["avg_jct"] for each in level]),

@@ -95,16 +95,19 @@ class Entry(NamedTuple):
         if outages is not None and (self.policy is None or not self.policy.takes_outages):
             fails = prepared.failures is not None
             return f"servers that {'never fail' if fails else 'are never reserved'}"
-        reserved = outages is not None and bool(outages.reserved.any())
+        reserved = prepared.has_reservations
         names = (
             () if self.policy is None else lacking(prepared.table, self.policy, reserved=reserved)
         )
         return " and ".join(_COLUMN_WORDS.get(name, name) for name in names)
 
-    def marks(self) -> dict[str, Any]:
-        """Values by which readers may filter rows."""
+    def marks(self, *, reserved: bool = False) -> dict[str, Any]:
+        """Values by which readers may filter rows, where servers are reserved or not."""
+        knows = self.knows
+        if reserved and self.policy is not None and knows == "nothing":
+            knows = self.policy.knows_if_reserved
         return {
-            "knows": self.knows,
+            "knows": knows,
             "suspends": self.suspends,
             "learned": self.learned,
             "recorded": self.recorded,

@@ -38,8 +38,8 @@ def players_of(
     reasons = [reason for reason in dict.fromkeys(misses.values()) if reason]
     if not found:
         raise JaxschedError(
-            f"workload '{ready.name}': it is without {' and without '.join(reasons)} (needed by "
-            f"{', '.join(misses)}); accepted: further policies, or a log that has them"
+            f"workload '{ready.name}' and its servers: for want of {' and '.join(reasons)} none of "
+            f"{', '.join(misses)} can play; accepted: further policies, or a log or options with it"
         )
     notes = [
         f"not played, for want of {reason}: "

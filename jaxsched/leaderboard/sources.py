@@ -23,6 +23,8 @@ from jaxsched.traces.usable import dropped_note, is_job, job_rows
 
 Floats = npt.NDArray[np.float64]
 
+ROUNDED = "shares of a GPU rounded up"
+"""How a note on them begins."""
 _NEEDED = ("submit_time", "num_gpus", "duration")
 
 
@@ -173,7 +175,7 @@ def _rounding(trace: Trace) -> list[str]:
     kept = is_job(trace)
     gpus = np.asarray(trace["num_gpus"], np.float64)
     shared = float(np.mean((gpus % 1 > 0)[kept])) if kept.any() else 0.0
-    return [f"shares of a GPU rounded up in {shared:.1%} of the jobs"] if shared else []
+    return [f"{ROUNDED} in {shared:.1%} of the jobs"] if shared else []
 
 
 def _of_tables(tables: Sequence[JobTable], source: str, draws: int) -> list[Drawn]:

@@ -18,7 +18,7 @@ from jaxsched.arguments import argument
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.jobs.servers import Kind
-from jaxsched.leaderboard.sources import Drawn, Log, of_trace, read
+from jaxsched.leaderboard.sources import ROUNDED, Drawn, Log, of_trace, read
 from jaxsched.trace_replay import Cluster
 from jaxsched.trace_replay.demands import capped, holds
 from jaxsched.trace_replay.gpu_types import check_types
@@ -131,6 +131,11 @@ class Prepared(NamedTuple):
     reservations: str | None = None
     checkpoint_s: int = 0
     outages: Outages | None = None
+
+    @property
+    def has_reservations(self) -> bool:
+        """Whether servers are reserved at times."""
+        return self.outages is not None and bool(self.outages.reserved.any())
 
     @property
     def has_owners(self) -> bool:
@@ -337,6 +342,7 @@ def _capped(draw: Drawn, cluster: Cluster) -> Drawn:
     if count:
         notes.append(f"{count} jobs capped at the {' and '.join(cluster.demands)} of servers")
     if cluster.slots > 1:
+        notes = [note for note in notes if not note.startswith(ROUNDED)]
         notes.append(f"shares of a GPU count in slots, {cluster.slots} to a GPU")
     return draw._replace(table=table, notes=tuple(notes))
 
@@ -369,7 +375,7 @@ def _prepared(workload: Workload, draw: Drawn, cluster: Cluster) -> Prepared:
     outages = found.outages
     if outages is None:
         return found
-    again = f"every {workload.checkpoint_s} s" if workload.checkpoint_s else "never"
+    again = f"are saved every {workload.checkpoint_s} s" if workload.checkpoint_s else "start over"
     reserved, drains = int(outages.reserved.sum()), int(outages.drains.sum())
     parts = []
     if workload.failures is not None:
@@ -378,9 +384,7 @@ def _prepared(workload: Workload, draw: Drawn, cluster: Cluster) -> Prepared:
     if workload.reservations is not None:
         parts.append(f"{reserved} reservations of a server ({workload.reservations})")
     late = int(np.sum(outages.begin > draw.table["submit_time"][-1]))
-    note = (
-        f"{' and '.join(parts)}, {late} of them after the last submission; jobs are saved {again}"
-    )
+    note = f"{' and '.join(parts)}, {late} of them after the last submission; stopped jobs {again}"
     if reserved:
         note += "; of a reservation all policies know, by run times, which jobs would reach into it"
     return found._replace(notes=(*found.notes, note), recorded=False)

@@ -23,7 +23,7 @@ free slots. Jobs of whole GPUs need GPUs that are wholly free. Servers are compa
 slots that the job could use, a share's by those of the GPU that it would take (``shares``).
 
 **Reservations** of servers are known beforehand: a job may start on a server only if, by the run
-time that the policy knows, it ends before the next one there begins (``windows``).
+time that the policy knows, it ends by the beginning of the next one there (``windows``).
 
 **An instant.** Completions come first, then arrivals, then scheduling: decisions are taken one
 after the other, each on the state that the last one left, until there is none to take.

@@ -1,7 +1,8 @@
 """What jobs need beside GPUs: CPUs and memory of the servers that they run on.
 
 Job tables have columns ``cpus`` and ``memory_gb`` of the whole job. A job needs the same for each
-of its GPUs: its total over its GPUs, in thousandths, rounded down (what fits exactly does fit).
+of its GPUs (slots, where these have some): its total over them, in thousandths, rounded down: what
+fits exactly does fit, and jobs of one server that do not fit are off by less than a CPU together.
 The free GPUs of a server count for a job as far as its CPUs and memory go with them.
 
 Axes: ``n`` jobs, ``D`` demands (``Cluster.demands``), ``S`` servers.
@@ -127,6 +128,12 @@ def check_demands(table: JobTable, cluster: Cluster, locality: Locality) -> None
     """
     if not cluster.demands:
         return
+    places = cluster.gpus_per_server * cluster.slots
+    if places >= UNIT:  # what is rounded off would come to a whole CPU
+        raise JaxschedError(
+            f"rigid: limits of CPUs and memory on servers of {places} GPUs or slots; accepted: at "
+            f"most {UNIT - 1}"
+        )
     if locality == "any":
         raise JaxschedError("rigid: limits of CPUs and memory with locality any; accepted: strict")
     _check_columns(table, cluster)

@@ -23,7 +23,7 @@ from jaxsched.types import Array
 
 NEVER = 2**31 - 1
 MOST_OUTAGES = 2**18
-MOST_CUTS = 2**22  # runs that failures could cut: of a server at most one for each GPU
+MOST_CUTS = 2**22  # runs that failures could cut: of a server at most one for each GPU, or slot
 LARGEST_FILE = 2**24
 COLUMNS = ("server", "begin", "end", "what")
 WHAT = ("fail", "drain")
@@ -32,6 +32,7 @@ _RANGE = re.compile(r"(\d{1,7})(?:-(\d{1,7}))?", re.ASCII)
 _RATE = re.compile(r"(\d{1,9}(?:\.\d{1,6})?):(\d{1,9}(?:\.\d{1,6})?)", re.ASCII)
 _BRANCH = 7
 _LATEST = 2**30
+_TIMES = f"whole seconds for begin and a later end, at most {_LATEST}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,13 +172,14 @@ def as_events(outages: Outages, cluster: Cluster, length: int, num_windows: int)
     highest = int(outages.server.max(initial=0))
     if highest >= cluster.num_servers:
         raise JaxschedError(
-            f"outages: server {highest} of {cluster.num_servers}; accepted: from 0 to "
-            f"{cluster.num_servers - 1}"
+            f"failures or reservations: server {highest} of {cluster.num_servers}; accepted: from "
+            f"0 to {cluster.num_servers - 1}"
         )
-    if length * cluster.gpus_per_server > MOST_CUTS:
+    places = cluster.gpus_per_server * cluster.slots
+    if length * places > MOST_CUTS:
         raise JaxschedError(
-            f"outages: {length} of servers of {cluster.gpus_per_server} GPUs; accepted: up to "
-            f"{MOST_CUTS} of the product"
+            f"outages: {length} of servers of {places} GPUs or slots; accepted: up to {MOST_CUTS} "
+            "of the product"
         )
 
     def number(value: int) -> Any:
@@ -213,17 +215,14 @@ def read_outages(path: PathLike, *, checkpoint_s: int = 0, restart_s: int = 0) -
     """
     rows = []
     for number, words in _lines(path, "failures", COLUMNS, "HOURS:HOURS, or "):
-        if len(words) != 4 or not all(map(_is_number, words[:3])) or words[3] not in WHAT:
+        if len(words) != 4 or not _are_numbers(*words[:3]) or words[3] not in WHAT:
             raise JaxschedError(
                 f"{path}, line {number}: is {describe_value(','.join(words))}; accepted: a server, "
-                f"whole seconds for begin and end, and {' or '.join(WHAT)}"
+                f"{_TIMES}, and {' or '.join(WHAT)}"
             )
         rows.append([*map(int, words[:3]), WHAT.index(words[3])])
     server, begin, end, drains = np.array(rows, np.int64).reshape(-1, 4).T
-    try:
-        return Outages(server, begin, end, drains, checkpoint_s, restart_s)
-    except JaxschedError as error:
-        raise JaxschedError(f"{path}: {error}") from None
+    return Outages(server, begin, end, drains, checkpoint_s, restart_s)
 
 
 def read_reservations(path: PathLike, *, checkpoint_s: int = 0, restart_s: int = 0) -> Outages:
@@ -237,10 +236,10 @@ def read_reservations(path: PathLike, *, checkpoint_s: int = 0, restart_s: int =
     rows: list[tuple[int, int, int]] = []
     for number, words in _lines(path, "reservations", RESERVED_COLUMNS):
         servers = _RANGE.fullmatch(words[0])
-        if servers is None or len(words) != 3 or not all(map(_is_number, words[1:])):
+        if servers is None or len(words) != 3 or not _are_numbers(servers[1], *words[1:]):
             raise JaxschedError(
                 f"{path}, line {number}: is {describe_value(','.join(words))}; accepted: servers "
-                "such as 3 or 0-15, and whole seconds for begin and end"
+                f"such as 3 or 0-15, and {_TIMES}"
             )
         first, last = int(servers[1]), int(servers[2] or servers[1])
         if last < first or len(rows) + last - first >= MOST_OUTAGES:
@@ -251,10 +250,7 @@ def read_reservations(path: PathLike, *, checkpoint_s: int = 0, restart_s: int =
         rows += [(server, int(words[1]), int(words[2])) for server in range(first, last + 1)]
     server, begin, end = np.array(rows, np.int64).reshape(-1, 3).T
     fails, known = np.zeros(len(rows), np.int64), np.ones(len(rows), np.int64)
-    try:
-        return Outages(server, begin, end, fails, checkpoint_s, restart_s, known)
-    except JaxschedError as error:
-        raise JaxschedError(f"{path}: {error}") from None
+    return Outages(server, begin, end, fails, checkpoint_s, restart_s, known)
 
 
 def _lines(
@@ -283,8 +279,11 @@ def _lines(
     ]
 
 
-def _is_number(word: str) -> bool:
-    return word.isascii() and word.isdecimal() and len(word) < 11
+def _are_numbers(server: str, begin: str, end: str) -> bool:
+    """Whether these words are a server, a time, and a later one that a replay can tell."""
+    words = (server, begin, end)
+    whole = all(word.isascii() and word.isdecimal() and len(word) < 11 for word in words)
+    return whole and int(begin) < int(end) <= _LATEST
 
 
 def draw_outages(

@@ -396,6 +396,11 @@ class Policy:
         """What decisions use of how long jobs will run."""
         if self.order not in CLAIRVOYANT and self.mode != "easy":
             return "nothing"
+        return self.knows_if_reserved
+
+    @property
+    def knows_if_reserved(self) -> Knowledge:
+        """The same where servers are reserved: who may start before that, run times tell."""
         return "run times" if self.run_times == "true" else "estimates"
 
     @property

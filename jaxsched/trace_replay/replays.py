@@ -51,7 +51,8 @@ def replay(
     Args:
       table: a job table, or columns ``submit_time`` (s, not decreasing), ``num_gpus``,
         ``duration`` (s) and optionally ``group`` (numbers or names; what ``drf`` and isolation go
-        by), ``estimate`` (s), ``time_to_deadline`` (s) and ``priority``.
+        by), ``estimate`` (s), ``time_to_deadline`` (s) and ``priority``; where the cluster has
+        them, ``cpus`` and ``memory_gb`` of the job, ``gpu_milli``, and ``speed_<type>``.
       cluster: the cluster.
       policy: the policy; see ``POLICIES`` for usual ones.
       predictor: ``learned`` orders only, in place of the one that comes with the library.

@@ -3,8 +3,9 @@
 A replay with shares counts slots in place of GPUs: a server of M GPUs with k slots each has ``M*k``
 places (``Cluster.in_slots``). A job that asks for a part of one GPU (column ``gpu_milli``) needs
 that part, rounded up to slots, on one GPU; of a server's GPUs that are able it takes the one with
-the fewest free slots (best fit). A job of whole GPUs needs GPUs that are wholly free. Slots are
-alike, wherever on the GPU they are: MIG's rules for the places of its instances are not kept.
+the fewest free slots (best fit; ``fragmentation`` says which under ``fgd``). A job of whole GPUs
+needs GPUs that are wholly free. Slots are alike, wherever on the GPU they are: MIG's rules for the
+places of its instances are not kept.
 
 Axes: ``S`` servers, ``M`` GPUs per server, ``k`` slots per GPU.
 """

@@ -1,8 +1,8 @@
 """Reservations of servers that a replay knows beforehand (``outages.Windows``): what they leave.
 
-A job may start on a server only if it ends, as the policy knows it, before the next reservation
-there. So jobs of one class whose run times lie between the same two limits fit on the same servers:
-these are a span. Axes: ``S`` servers, ``K`` classes.
+A job may start on a server only if it ends, as the policy knows it, by the beginning of the next
+reservation there. So jobs of one class whose run times lie between the same two limits fit on the
+same servers: these are a span. Axes: ``S`` servers, ``K`` classes.
 """
 
 from typing import NamedTuple

@@ -156,7 +156,7 @@ def test_a_log_without_starts_is_compared_with_a_rule():
         ({"history": 0.95}, "accepted: a share from 0 to 0.9"),
         ({"num_jobs": 20}, "accepted: 20 or more"),
         ({"policies": ["magic"]}, "unknown policy 'magic'"),
-        ({"policies": ["edf"]}, "it is without deadlines"),
+        ({"policies": ["edf"]}, "for want of deadlines none of edf"),
     ],
 )
 def test_bad_input_is_one_line(change, words):

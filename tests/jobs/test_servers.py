@@ -49,7 +49,10 @@ def test_slots_of_gpus():
     assert several.slots == 4 and str(several) == text and several.kinds[0].largest_job == 4
     assert read_servers("40x8x1") == Servers(40, 8)
     for mixed in (False, True):
-        with pytest.raises(JaxschedError, match="40x8x7', with slots of GPUs; accepted: servers x"):
+        with pytest.raises(
+            JaxschedError,
+            match="40x8x7', with slots of GPUs, which the leaderboard alone takes; acc",
+        ):
             read_servers("40x8x7", mixed=mixed)
     with pytest.raises(JaxschedError, match="GPUs of different slots; accepted: the same for all"):
         read_servers("16x2x4,20x8", mixed=True, shared=True)

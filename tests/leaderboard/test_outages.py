@@ -33,7 +33,7 @@ def test_the_command(path, tmp_path, capsys):
     piece, printed = play("--failures", "1:0.2", "--checkpoint-s", "60")
     assert "not played, for want of servers that never fail: srtf" in piece["notes"]
     words = r"\d+ failures and 0 drains of servers \(1:0.2\), \d+ of them after the last submission"
-    assert re.search(words + "; jobs are saved every 60 s", printed)
+    assert re.search(words + "; stopped jobs are saved every 60 s", printed)
     rows = {row["policy"]: row for row in piece["standings"]}
     assert set(rows) == {"fifo", "sjf"}  # not as recorded
     workload = Workload("log", str(path), None, num_servers=2, own=True)
@@ -59,6 +59,8 @@ def test_the_command(path, tmp_path, capsys):
     fourth, _ = play("--reservations", str(windows))
     assert "not played, for want of servers that are never reserved: srtf" in fourth["notes"]
     assert [row["policy"] for row in fourth["standings"]] == ["fifo", "sjf"]
+    assert {row["knows"] for row in fourth["standings"]} == {"run times"}
+    assert rows["fifo"]["knows"] == "nothing"
     for row in fourth["standings"]:
         policy, outages = POLICIES[row["policy"]], read_reservations(windows)
         records = replay(ready.table, ready.cluster, policy, outages=outages)

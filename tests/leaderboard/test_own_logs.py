@@ -229,7 +229,10 @@ def test_policies_that_need_what_a_log_has_not_are_named(play, folder, capsys):
         assert reason in printed
     assert main(["leaderboard", "--trace", str(folder / "log.csv"), "--policies", "drf"]) == 2
     message = capsys.readouterr().err
-    assert "workload 'log': it is without owners (needed by drf); accepted" in message
+    assert (
+        "workload 'log' and its servers: for want of owners none of drf can play; accepted"
+        in message
+    )
 
 
 def test_a_format_can_be_named(play):

@@ -58,7 +58,10 @@ def test_the_command(path, tmp_path, capsys):
 @pytest.mark.parametrize("command", ["train", "compare"])
 def test_other_commands_refuse_slots(command, capsys):
     assert main([command, "cluster", "--servers", "2x4x4"]) == 2
-    assert "with slots of GPUs; accepted: servers x GPUs" in capsys.readouterr().err
+    assert (
+        "with slots of GPUs, which the leaderboard alone takes; accepted: servers x GPUs"
+        in capsys.readouterr().err
+    )
 
 
 def test_advice_refuses_slots(path):

@@ -206,3 +206,10 @@ def test_a_job_that_no_type_of_its_own_holds_is_refused():
 def test_rounds_refuse_limits():
     with pytest.raises(JaxschedError, match="gavel: servers with limits of CPUs and memory"):
         replay_in_rounds(ONE | {"cpus": [1]}, Cluster.of("2x4/8"), "max-min")
+
+
+def test_slots_so_many_that_rounding_hides_a_cpu_are_refused():
+    jobs = {"submit_time": [0, 0], "num_gpus": [4, 4], "duration": [9, 9], "cpus": [7, 7]}
+    with pytest.raises(JaxschedError, match="servers of 1600 GPUs or slots; accepted: at most 999"):
+        replay(jobs, Cluster.of("1x16x100/8"), POLICIES["fifo"])
+    assert replay(jobs, Cluster.of("1x9x100/8"), POLICIES["fifo"]).start.tolist() == [0, 9]

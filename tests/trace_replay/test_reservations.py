@@ -203,7 +203,7 @@ def test_a_list_of_reservations(tmp_path):
         ("servers,begin,end\n1,2,x\n", "line 2: .*whole seconds"),
         ("servers,begin,end\n5-3,2,4\n", "line 2: has servers 5-3; accepted: the lower one"),
         ("servers,begin,end\n0-999999,2,4\n", f"line 2: .*up to {MOST_OUTAGES} servers"),
-        ("servers,begin,end\n1,3,3\n", "row 0 is .*0 <= begin < end"),
+        ("servers,begin,end\n1,3,3\n", "line 2: is '1,3,3'; accepted: .* a later end"),
     ],
 )
 def test_what_is_no_list_is_refused_in_one_line(tmp_path, text, match):

@@ -22,6 +22,7 @@ from jaxsched.ops.batching import select
 from jaxsched.options import Bounds
 from jaxsched.trace_replay import Cluster, Policy
 from jaxsched.trace_replay.cluster import MAX_GPUS
+from jaxsched.trace_replay.gpu_types import columns_of
 from jaxsched.trace_replay.policies import (
     DECADES,
     LARGEST_OPTION,
@@ -174,6 +175,12 @@ class ClusterJobs(Environment):
         if self.servers:
             return Cluster.of(self.servers)
         return Cluster(self.num_servers, self.gpus_per_server)
+
+    def smallest_job(self) -> dict[str, int]:
+        """See the base class; it needs nothing beside a GPU and runs as fast on every type."""
+        needs = dict.fromkeys(self.cluster.demands, 0)
+        speeds = {} if self.speeds else {each.name: 1000 for each in columns_of(self.cluster)}
+        return {**super().smallest_job(), **needs, **speeds}
 
     def largest_job(self) -> int | None:
         """Most GPUs of a job on one kind of servers, where servers differ in size."""

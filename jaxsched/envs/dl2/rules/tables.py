@@ -367,7 +367,8 @@ def build_speeds(
     checked_number("contention", contention, 0 <= contention < float("inf"), "from 0 on")
     longest = rules.slot_seconds
     accepted = f"from 0 to {longest}, the seconds of a slot"
-    checked_number("resizing", resizing, 0 <= resizing <= longest, accepted)
+    is_time = isinstance(resizing, int | float) and 0 <= resizing <= longest
+    checked_number("resizing", resizing, is_time, accepted)
     most = (rules.max_workers, rules.max_ps)
     if speed_mode == "grid":
         tau, rate = _grid(rules, comm)

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from jaxsched.envs.cluster import ClusterJobs
+from jaxsched.envs.cluster.system import SYSTEM
 from jaxsched.errors import JaxschedError
+from jaxsched.runs.saved_policies import smallest_params
 from jaxsched.trace_replay import Policy
 from tests.envs.cluster.rules.test_gpu_types import play
 from tests.trace_replay.test_demands import CLUSTERS, plain, with_demands
@@ -51,6 +53,13 @@ def test_a_drawn_future_keeps_what_jobs_need():
     )
     assert after <= before
     assert not np.array_equal(params.jobs.demand, drawn.jobs.demand)
+
+
+@pytest.mark.parametrize("servers", ["2x4/8/20", "1x8@a,1x8@b", "2x4/9@a"])
+def test_the_smallest_job_runs_on_any_servers(servers):
+    """Saved policies are read with it."""
+    env = ClusterJobs(servers=servers, window=4)
+    assert smallest_params(SYSTEM, env).jobs.num_jobs.tolist() == [1]
 
 
 @pytest.mark.parametrize(
