@@ -240,9 +240,9 @@ class Environment(ABC):
         """Meaning of observation entries, by name with ``*`` for a number; by default none."""
         return {}
 
-    def smallest_job(self) -> dict[str, int]:
-        """A job that any cluster of this environment can run, with the columns of its table."""
-        return {"submit_time": 0, "num_gpus": 1, "duration": 60, "model": 0}
+    def further_columns(self) -> dict[str, int]:
+        """What tables must have of jobs besides, with a value that this cluster can always hold."""
+        return {}
 
     def largest_job(self) -> int | None:
         """GPUs of the largest job that can run, if fewer than the cluster's; else None."""

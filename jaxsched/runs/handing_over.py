@@ -176,7 +176,7 @@ def export_source(
     """
     system, env, kind, weights = source.system, source.env, source.kind, source.weights
     tables = traces.get(functions.traces(system).train, num_traces=GOLDEN_TABLES)[:GOLDEN_TABLES]
-    params = env.params(tables)
+    params = env.params(functions.with_further_columns(env, tables))
     facts = ExportFacts(
         system=system.name,
         behaviour_version=system.environment.behaviour_version,

@@ -216,4 +216,6 @@ def _label(path: Path) -> str:
 
 def smallest_params(system: System, env: Any) -> Any:
     """Parameters of an environment with the smallest job that any system takes."""
-    return env.params(system.jobs.adapted([from_records([env.smallest_job()])]))
+    job = {"submit_time": 0, "num_gpus": 1, "duration": 60, "model": 0}
+    tables = system.jobs.adapted([from_records([job])])
+    return env.params(functions.with_further_columns(env, tables))

@@ -176,11 +176,11 @@ class ClusterJobs(Environment):
             return Cluster.of(self.servers)
         return Cluster(self.num_servers, self.gpus_per_server)
 
-    def smallest_job(self) -> dict[str, int]:
-        """See the base class; it needs nothing beside a GPU and runs as fast on every type."""
+    def further_columns(self) -> dict[str, int]:
+        """CPUs and memory where servers have limits; speeds on types where tables tell them."""
         needs = dict.fromkeys(self.cluster.demands, 0)
         speeds = {} if self.speeds else {each.name: 1000 for each in columns_of(self.cluster)}
-        return {**super().smallest_job(), **needs, **speeds}
+        return {**needs, **speeds}
 
     def largest_job(self) -> int | None:
         """Most GPUs of a job on one kind of servers, where servers differ in size."""
