@@ -18,6 +18,7 @@ them were asked for, the mean over draws.
 import argparse
 import json
 import math
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from benchmarks.scripts import exit_status, table
 from jaxsched.errors import JaxschedError
 from jaxsched.files import write_whole
 from jaxsched.jobs import Integers, JobTable
+from jaxsched.provenance import surroundings
 from jaxsched.results.statistics import paired_difference
 from jaxsched.trace_replay import Cluster, Policy, Records, from_trace, replay_batch
 from jaxsched.trace_replay.demands import capped
@@ -221,7 +223,10 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=None, help="JSON file")
     asked = parser.parse_args()
     jobs = jobs_of(asked.log, asked.from_day)
+    words = [asked.log.name if word == str(asked.log) else word for word in sys.argv[1:]]
     found = {
+        "command": shlex.join(["python", "-m", "benchmarks.gpu_shares", *words]),
+        **surroundings(),
         "log": asked.log.name,
         "slots": asked.slots,
         "waits": waits(jobs, asked.slots, asked.draws, asked.seed),
