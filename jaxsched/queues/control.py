@@ -77,13 +77,13 @@ class Pass(NamedTuple):
         """One line of status."""
         if self.failure:
             return f"{settings.policy}: nothing changed: {self.failure}"
-        would = "would change" if settings.dry_run else "changed"
-        left = f", {self.left} to come" if self.left else ""
         if self.elsewhere:
             return (
                 f"{settings.policy}: no job is in {settings.queue}; jobs are in "
                 f"{', '.join(self.elsewhere)}"
             )
+        would = "would change" if settings.dry_run else "changed"
+        left = f", {self.left} to come" if self.left else ""
         return (
             f"{settings.policy}: {self.waiting} wait (the longest {self.oldest_s / 3600:.1f} h), "
             f"{self.running} run, {self.changed} {would}{left}, {self.seconds:.2f} s"

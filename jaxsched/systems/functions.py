@@ -118,14 +118,13 @@ def mapping(
 
 def with_further_columns(env: Environment, tables: Sequence[JobTable]) -> list[JobTable]:
     """Tables with the columns that a cluster needs besides, usual values where they have none."""
-    usual = env.further_columns()
-    found = []
-    for table in tables:
-        missing = {name: value for name, value in usual.items() if name not in table.columns}
-        found.append(
-            table.with_columns(**{name: np.full(len(table), missing[name]) for name in missing})
+    usual = env.further_columns().items()
+    return [
+        table.with_columns(
+            **{name: np.full(len(table), each) for name, each in usual if name not in table.columns}
         )
-    return found
+        for table in tables
+    ]
 
 
 def checked_options(system: System, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,12 @@
 """Small random instances of rigid jobs, and the oracle's records of a table."""
 
+from functools import partial
+
+import jax
+import jax.numpy as jnp
 import numpy as np
 
+from jaxsched.trace_replay.engine import Rules, opened, step
 from tests.trace_replay.oracle import simulate
 
 NAMES = ("submit_time", "num_gpus", "duration", "group")
@@ -61,3 +66,10 @@ def jobs_of(table):
 
 def found(records):
     return np.array([getattr(records, name) for name in COMPARED])
+
+
+def easy_program(cluster, own, shape):
+    """The state before the first step of a prepared table under EASY, and the step as a text."""
+    rules = Rules(cluster, shape, "key", "easy", "strict", False, False, False, False)
+    state = opened(rules, own)
+    return state, str(jax.make_jaxpr(partial(step, rules, jnp.int32(1)))(own, state))

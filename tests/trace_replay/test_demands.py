@@ -1,9 +1,5 @@
 """Servers with limits of CPUs and memory: replays equal a plain event loop; refusals."""
 
-from functools import partial
-
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -12,12 +8,11 @@ from jaxsched.jobs import JobTable
 from jaxsched.jobs.servers import LIMITS, Kind
 from jaxsched.trace_replay import POLICIES, Cluster, Policy, from_trace, replay, replay_batch
 from jaxsched.trace_replay.demands import capped
-from jaxsched.trace_replay.engine import Rules, opened, step
 from jaxsched.trace_replay.gavel import replay_in_rounds
 from jaxsched.trace_replay.gpu_types import speeds_of
 from jaxsched.trace_replay.tables import as_table, prepare
 from jaxsched.traces.trace import Trace
-from tests.trace_replay.cases import found
+from tests.trace_replay.cases import easy_program, found
 from tests.trace_replay.failing_oracle import FailingLoop
 from tests.trace_replay.test_gpu_types import TABLES, job_rows
 from tests.trace_replay.test_outages import random_outages
@@ -161,9 +156,8 @@ def test_columns_of_demands_are_nothing_to_servers_without_limits():
     without["num_gpus"] = with_["num_gpus"]
     for jobs in (with_, without):
         (own,), shape = prepare([as_table(JobTable(jobs), cluster)], cluster, RULES[2])
-        rules = Rules(cluster, shape, "key", "easy", "strict", False, False, False, False)
-        state = opened(rules, own)
-        programs.append(str(jax.make_jaxpr(partial(step, rules, jnp.int32(1)))(own, state)))
+        state, program = easy_program(cluster, own, shape)
+        programs.append(program)
         assert own.demand is None and state.use is None
     assert programs[0] == programs[1]
 

@@ -1,19 +1,15 @@
 """Servers that are reserved at times: replays equal a plain event loop; by hand; refusals."""
 
 from dataclasses import replace
-from functools import partial
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from jaxsched.errors import JaxschedError
 from jaxsched.trace_replay import FURTHER, POLICIES, Cluster, Policy, replay, replay_batch
-from jaxsched.trace_replay.engine import Rules, opened, step
 from jaxsched.trace_replay.outages import MOST_OUTAGES, Outages, read_reservations
 from jaxsched.trace_replay.tables import as_table, prepare
-from tests.trace_replay.cases import found
+from tests.trace_replay.cases import easy_program, found
 from tests.trace_replay.failing_oracle import FailingLoop
 from tests.trace_replay.test_demands import CLUSTERS, job_rows_with_demands, with_demands
 from tests.trace_replay.test_gpu_types import TABLES
@@ -172,9 +168,8 @@ def test_nothing_is_kept_where_nothing_is_reserved():
     given = Outages([0], [5], [9], [0])
     for outages in (given, replace(given, reserved=[0]), replace(given, reserved=[1])):
         (own,), shape = prepare([jobs], ALIKE, RULES[2], [outages])
-        rules = Rules(ALIKE, shape, "key", "easy", "strict", False, False, False, False)
-        state = opened(rules, own)
-        programs.append(str(jax.make_jaxpr(partial(step, rules, jnp.int32(1)))(own, state)))
+        _, program = easy_program(ALIKE, own, shape)
+        programs.append(program)
     assert programs[0] == programs[1] != programs[2]
     assert given.digest() == replace(given, reserved=[0]).digest()
     assert given.digest() != replace(given, reserved=[1]).digest()

@@ -1,9 +1,5 @@
 """Shares of a GPU and FGD: replays equal a plain event loop; hand-made cases; refusals."""
 
-from functools import partial
-
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -11,12 +7,11 @@ from jaxsched.envs.cluster.environment import ClusterJobs
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.trace_replay import POLICIES, Cluster, Policy, from_trace, replay, replay_batch
-from jaxsched.trace_replay.engine import Rules, opened, step
 from jaxsched.trace_replay.gavel import replay_in_rounds
 from jaxsched.trace_replay.records import summary
 from jaxsched.trace_replay.tables import as_table, prepare
 from jaxsched.traces.trace import Trace
-from tests.trace_replay.cases import found, random_columns, with_estimates
+from tests.trace_replay.cases import easy_program, found, random_columns, with_estimates
 from tests.trace_replay.shared_oracle import SharedFailingLoop, SharedLoop
 from tests.trace_replay.test_outages import random_outages
 from tests.trace_replay.test_reservations import some_reserved
@@ -192,9 +187,8 @@ def test_shares_are_nothing_to_gpus_without_slots():
     with_ = shared_columns(0, cluster)
     for jobs in (with_, {name: with_[name] for name in with_ if name != "gpu_milli"}):
         (own,), shape = prepare([as_table(JobTable(jobs), cluster)], cluster, RULES[2])
-        rules = Rules(cluster, shape, "key", "easy", "strict", False, False, False, False)
-        state = opened(rules, own)
-        programs.append(str(jax.make_jaxpr(partial(step, rules, jnp.int32(1)))(own, state)))
+        _, program = easy_program(cluster, own, shape)
+        programs.append(program)
         assert own.demand is None and own.amount is None
     assert programs[0] == programs[1]
 
