@@ -29,12 +29,12 @@ from benchmarks.scripts import exit_status, table
 from jaxsched.errors import JaxschedError
 from jaxsched.files import write_whole
 from jaxsched.jobs import Integers, JobTable
+from jaxsched.jobs.shares import slots_of
 from jaxsched.provenance import surroundings
 from jaxsched.results.statistics import paired_difference
 from jaxsched.trace_replay import Cluster, Policy, Records, from_trace, replay_batch
 from jaxsched.trace_replay.demands import capped
 from jaxsched.trace_replay.policies import PLACINGS, Placing
-from jaxsched.trace_replay.shares import slots_of
 from jaxsched.traces import Trace
 from jaxsched.traces.formats import load
 
@@ -124,7 +124,7 @@ def filled(jobs: JobTable, slots: int, servers: str, draws: int, seed: int) -> d
     """Percent of all GPUs held once so many percent were asked for, by way."""
     fine = Cluster.of(_with_slots(servers, slots))
     limited, _ = capped(jobs, fine)
-    parts = slots_of(limited, fine) / slots
+    parts = slots_of(limited, fine.slots) / slots
     rng = np.random.default_rng(seed)
     tasks = math.ceil(2 * ASKED[-1] / 100 * fine.num_gpus / float(parts.mean()))
     drawn = [rng.integers(0, len(limited), tasks) for _ in range(draws)]

@@ -272,8 +272,8 @@ def environment_changes(
     present = present_settings(settings, former, system.networks.aliases)
     if servers is None:
         return present
-    found = read_servers(servers, mixed=True)
-    sizes = environment_settings(system.environment.of_servers(*found.of_whole_gpus))
+    found = read_servers(servers, mixed=True, shared=True)
+    sizes = environment_settings(system.environment.of_servers(*found))
     paths = {size.partition("=")[0] for size in sizes}
     twice = next((one for one in present if one.partition("=")[0].strip() in paths), None)
     if twice is not None:

@@ -49,7 +49,7 @@ def serve(
     token = read_token(token_file)
     from jaxsched.jobs.servers import read_servers
 
-    size = None if servers is None else read_servers(servers, mixed=True)
+    size = None if servers is None else read_servers(servers, mixed=True, shared=True)
     options = heuristic_options(option)
     wanted = [Wanted(one, tuple(settings or ()), size, options) for one in policy]
     run(wanted, host, port, token, most_bytes, console().print)

@@ -258,9 +258,17 @@ class Environment(ABC):
             return ()
         return (options.gpus_per_server,) * options.num_servers
 
+    def gpu_slots(self) -> int:
+        """Slots of each GPU of the cluster, which jobs can share; 1: they have whole GPUs."""
+        return 1
+
     @classmethod
     def of_servers(
-        cls, num_servers: int, gpus_per_server: int, kinds: tuple[Any, ...] = ()
+        cls,
+        num_servers: int,
+        gpus_per_server: int,
+        kinds: tuple[Any, ...] = (),
+        slots: int = 1,
     ) -> dict[str, Any]:
         """The options of a cluster of these servers.
 
@@ -268,10 +276,16 @@ class Environment(ABC):
           num_servers: servers.
           gpus_per_server: GPUs of each; where they differ, of the largest.
           kinds: servers by their size (``jaxsched.jobs.servers.Kind``), where they differ.
+          slots: of each GPU.
 
         Raises:
           JaxschedError: the options cannot say so.
         """
+        if slots > 1:
+            raise JaxschedError(
+                f"{cls.name}: its environment has no slots of GPUs; accepted: servers x GPUs of "
+                "each, such as 40x8"
+            )
         if kinds:
             raise JaxschedError(
                 f"{cls.name}: its environment has no servers of different sizes, types or limits; "

@@ -106,7 +106,7 @@ def facts_of(
 ) -> dict[str, Any]:
     """Facts about the set-up, for the table and the report."""
     own = functions.facts(system, environment, chosen)
-    load = load_in_words(episodes.tables, sum(environment.server_gpus()))
+    load = load_in_words(episodes.tables, sum(environment.server_gpus()), environment.gpu_slots())
     return {
         "cluster": own.pop("cluster"),
         **({LOAD: load} if load else {}),

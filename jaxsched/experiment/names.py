@@ -48,7 +48,8 @@ def changes_of(
     """
     sizes = {}
     if servers is not None:
-        sizes = system.environment.of_servers(*read_servers(servers, mixed=True).of_whole_gpus)
+        found = read_servers(servers, mixed=True, shared=True)
+        sizes = system.environment.of_servers(*found)
     paths = {path.removeprefix("env.") for path in settings or {} if path.startswith("env.")}
     twice = sizes.keys() & (options.keys() | paths)
     if twice:

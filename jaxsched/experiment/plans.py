@@ -189,7 +189,7 @@ def introduced(planned: Plan, place: str) -> list[str]:
         environments = counted(stage.loop.num_envs, "environment")
         budgets.append(f"{stage.name}, {stage.env_steps:,} steps in {environments}")
     env = planned.learned.play_env
-    load = load_in_words(sets.train.tables, sum(env.server_gpus()))
+    load = load_in_words(sets.train.tables, sum(env.server_gpus()), env.gpu_slots())
     cluster = functions.facts(system, env, {})["cluster"]
     lines.append(f"cluster: {cluster}" + (f"; load of the training traces {load}" if load else ""))
     lines.append(

@@ -82,11 +82,6 @@ class Servers(NamedTuple):
     slots: int = 1
 
     @property
-    def of_whole_gpus(self) -> tuple[int, int, tuple[Kind, ...]]:
-        """The sizes without slots, as environments take them (``Environment.of_servers``)."""
-        return self.num_servers, self.gpus_per_server, self.kinds
-
-    @property
     def num_gpus(self) -> int:
         """GPUs in all."""
         if self.kinds:
@@ -155,7 +150,7 @@ def read_servers(text: str, *, mixed: bool = False, shared: bool = False) -> Ser
         raise _refused(text, f"accepted: {accepted}", "; ")
     slots = found[0].slots
     if slots > 1 and not shared:
-        why = "with slots of GPUs, which the leaderboard alone takes"
+        why = "with slots of GPUs, which count for nothing here"
         raise _refused(text, f"{why}; accepted: {_MIXED if mixed else _ALIKE}")
     if any(part.slots != slots for part in found):
         raise _refused(text, "with GPUs of different slots; accepted: the same for all")

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
+from jaxsched.jobs.shares import slots_of
 from jaxsched.leaderboard.entries import Entry
 from jaxsched.leaderboard.recorded import players_of
 from jaxsched.leaderboard.window import (
@@ -35,7 +36,6 @@ from jaxsched.trace_replay import Records, replay
 from jaxsched.trace_replay.bounds import LowerBounds, lower_bounds, pooled, relaxed_widths
 from jaxsched.trace_replay.gpu_types import shortest_run_times
 from jaxsched.trace_replay.policies import Locality
-from jaxsched.trace_replay.shares import slots_of
 
 REFERENCE = "fifo-skip"
 """The policy that others are compared with, if present; else the first one."""
@@ -283,7 +283,7 @@ def _measures(
     window = window_of(prepared.table)
     jobs = prepared.table.window(window.first, window.stop - window.first)
     shortest = shortest_run_times(jobs, prepared.cluster)
-    cluster, held = pooled(prepared.cluster), slots_of(jobs, prepared.cluster)
+    cluster, held = pooled(prepared.cluster), slots_of(jobs, prepared.cluster.slots)
     found: dict[Locality, LowerBounds] = {}
     choices: dict[Locality, list[Any]] = {}
     for kind in sorted(kinds, key=["strict", "any"].index):

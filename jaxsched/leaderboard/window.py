@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxsched.jobs import Integers, JobTable
+from jaxsched.jobs.shares import slots_of
 from jaxsched.trace_replay import Cluster, Records
 from jaxsched.trace_replay.records import by_priority
-from jaxsched.trace_replay.shares import slots_of
 from jaxsched.trace_replay.tables import groups_of
 
 WARM_UP = COOL_DOWN = 0.1
@@ -68,7 +68,7 @@ def window_of(table: JobTable) -> Window:
 
 def offered_load(table: JobTable, cluster: Cluster, window: Window) -> float:
     """GPU-seconds submitted in the window over GPU-seconds of the cluster in it."""
-    work = slots_of(table, cluster)[window.jobs] * table["duration"][window.jobs]
+    work = slots_of(table, cluster.slots)[window.jobs] * table["duration"][window.jobs]
     return float(np.sum(work)) / cluster.in_slots.num_gpus / (window.end_s - window.begin_s)
 
 

@@ -18,12 +18,12 @@ from jaxsched.arguments import argument
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.jobs.servers import Kind
+from jaxsched.jobs.shares import slots_of
 from jaxsched.leaderboard.sources import ROUNDED, Drawn, Log, of_trace, read
 from jaxsched.trace_replay import Cluster
 from jaxsched.trace_replay.demands import capped, holds
 from jaxsched.trace_replay.gpu_types import check_types
 from jaxsched.trace_replay.outages import Outages, outages_of, read_reservations
-from jaxsched.trace_replay.shares import slots_of
 from jaxsched.trace_replay.speeds import read_speeds, with_speeds
 from jaxsched.trace_replay.tables import groups_of
 from jaxsched.traces.clusters import names
@@ -300,7 +300,7 @@ def _kept(workload: Workload, drawn: Drawn, num_jobs: int | None) -> Drawn:
 
 def _work(table: JobTable, cluster: Cluster | None = None) -> float:
     """GPU-seconds of all jobs; without a cluster as if GPUs had no slots."""
-    held = table["num_gpus"] if cluster is None else slots_of(table, cluster)
+    held = table["num_gpus"] if cluster is None else slots_of(table, cluster.slots)
     return float(np.sum(held * table["duration"])) / (1 if cluster is None else cluster.slots)
 
 

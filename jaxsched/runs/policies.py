@@ -155,7 +155,7 @@ def on_cluster(learned: Learned, system: System, env: Any) -> Learned:
         changed = functions.environment_options(system, env)
         before = functions.environment_options(system, learned.env)
         told = ", ".join(
-            f"{name} {before[name]}, not {value}"
+            f"{name} {_shown(before[name])}, not {_shown(value)}"
             for name, value in changed.items()
             if before[name] != value
         )
@@ -163,6 +163,11 @@ def on_cluster(learned: Learned, system: System, env: Any) -> Learned:
             f"{learned.name}: its network is for {told}; accepted: its own environment"
         )
     return replace(learned, env=env)
+
+
+def _shown(value: Any) -> str:
+    """An option's value, which may be an empty text."""
+    return str(value) or '""'
 
 
 def _shapes(weights: Any) -> Any:

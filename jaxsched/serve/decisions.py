@@ -170,11 +170,7 @@ class Wanted(NamedTuple):
 
     def changed(self, system: System, env: Any) -> Any:
         """An environment of the system as it is wanted."""
-        sizes = (
-            {}
-            if self.servers is None
-            else system.environment.of_servers(*self.servers.of_whole_gpus)
-        )
+        sizes = {} if self.servers is None else system.environment.of_servers(*self.servers)
         return change_environment(env, [*self.settings, *environment_settings(sizes)])
 
 

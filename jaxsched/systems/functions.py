@@ -109,7 +109,12 @@ def mapping(
     if mean_gap_s is None and load is None:
         mean_gap_s = jobs.mean_gap_s
         load = jobs.load if jobs.busy_gpus is None else jobs.busy_gpus / sum(gpus)
-    others = {"mean_gap_s": mean_gap_s, "load": load, "largest_job": env.largest_job()}
+    others = {
+        "mean_gap_s": mean_gap_s,
+        "load": load,
+        "largest_job": env.largest_job(),
+        "slots": env.gpu_slots(),
+    }
     return MappingConfig.on(gpus, **others, **jobs.mapping)
 
 

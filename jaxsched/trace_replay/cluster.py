@@ -17,7 +17,7 @@ from jaxsched.jobs.columns import describe_value
 from jaxsched.jobs.servers import LIMITS, MOST_OF_A_SERVER, Kind, Servers, read_servers
 from jaxsched.ops.packing import Packing, pack_gang
 from jaxsched.options import Count, check
-from jaxsched.trace_replay.policies import Locality, Placement
+from jaxsched.trace_replay.policies import Locality, Placing
 from jaxsched.types import Array
 
 MAX_GPUS = 2**15
@@ -26,8 +26,9 @@ MOST_PLACES = 2**20
 MOST_PAIRED = 64
 """GPUs of a server that are compared pair by pair."""
 
-FREE_WEIGHT: dict[Placement, int] = {"pack": 1, "first_fit": 0, "load_balance": -1}
-"""How a server's free GPUs count when servers are compared; the lowest sum is chosen."""
+FREE_WEIGHT: dict[Placing, int] = {"pack": 1, "first_fit": 0, "load_balance": -1, "fgd": 1}
+"""How a server's free GPUs count when servers are compared; the lowest sum is chosen. With FGD, for
+jobs that no server holds alone."""
 
 
 @dataclass(frozen=True)

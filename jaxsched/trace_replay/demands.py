@@ -18,9 +18,10 @@ import numpy.typing as npt
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import Column, Integers, JobTable
 from jaxsched.jobs.servers import MOST_OF_A_SERVER
+from jaxsched.jobs.shares import GPU_MILLI
 from jaxsched.trace_replay.cluster import Cluster
 from jaxsched.trace_replay.policies import Locality
-from jaxsched.trace_replay.shares import GPU_MILLI, offered
+from jaxsched.trace_replay.shares import offered
 from jaxsched.types import Array
 
 UNIT = 1000

@@ -31,11 +31,12 @@ from jaxsched.trace_replay.cluster import (
     take_gpus,
 )
 from jaxsched.trace_replay.demands import Free, limits_of, usable
-from jaxsched.trace_replay.fragmentation import Tasks, place_by_growth
+from jaxsched.trace_replay.fragmentation import Tasks
 from jaxsched.trace_replay.gpu_types import run_time_at, work_within
 from jaxsched.trace_replay.line import Line
+from jaxsched.trace_replay.placing import placed
 from jaxsched.trace_replay.policies import Locality, Mode
-from jaxsched.trace_replay.shares import offered, taken_of
+from jaxsched.trace_replay.shares import free_slots, of_gpus, taken_of
 from jaxsched.trace_replay.tables import NEVER, Jobs, Shape
 from jaxsched.trace_replay.waiting import NONE, Waiting
 from jaxsched.types import Array
@@ -164,8 +165,8 @@ def step(rules: Rules, free_weight: Array, jobs: Jobs, state: State) -> State:
     starts = job < nobody
     free = free.on(_open_to(rules, jobs, state, job, state.time))
     own = usable(cluster, free, _demand(jobs, job))
-    placing, mine = _placed_job(rules, free_weight, jobs, free, own, job)
-    taken = take_gpus(placing, _of_gpus(rules, is_free, mine)) & starts
+    placing, mine = _placed(rules, free_weight, jobs, free, own, job)
+    taken = take_gpus(placing, of_gpus(is_free, rules.slots, mine)) & starts
     left = (jobs.duration if failing is None else failing.remaining)[job]
     end = state.time + _seconds(rules, jobs, left, job, own)
 
@@ -220,60 +221,35 @@ def step(rules: Rules, free_weight: Array, jobs: Jobs, state: State) -> State:
 def _free(rules: Rules, state: State, is_free: Array) -> Free:
     """What is free of servers where these GPUs are, bool ``[M, S]``."""
     gpus = jnp.sum(is_free, axis=0, dtype=jnp.int32)
-    slots = None
-    if rules.slots:
-        slots = jnp.sum(_by_gpu(rules, is_free), axis=1, dtype=jnp.int32)
+    slots = free_slots(is_free, rules.slots) if rules.slots else None
     if state.use is None:
         return Free(gpus, None, slots)
     used = jnp.sum(jnp.where(is_free, 0, state.use), axis=1, dtype=jnp.int32)
     return Free(gpus, jnp.array(limits_of(rules.cluster), jnp.int32) - used, slots)
 
 
-def _by_gpu(rules: Rules, slots: Array) -> Array:
-    """Slots ``[M, S]`` as ``[GPUs, slots of each, S]``."""
-    return slots.reshape(-1, rules.slots, slots.shape[-1])
-
-
-def _of_gpus(rules: Rules, is_free: Array, mine: Array | None) -> Array:
-    """Of these slots, bool ``[M, S]``, those on GPUs that a job may use; all if GPUs are alike."""
-    if mine is None:
-        return is_free
-    return (_by_gpu(rules, is_free) & (mine > 0)[:, None]).reshape(is_free.shape)
+def _tasks(rules: Rules, jobs: Jobs) -> Tasks | None:
+    """The typical workload where jobs go by fragmentation; else None."""
+    if not rules.fgd or jobs.amount is None or jobs.demand is None:
+        return None
+    return Tasks(jobs.class_gpus, jobs.demand, jobs.amount)
 
 
 def _placed(
-    rules: Rules,
-    free_weight: Array,
-    jobs: Jobs,
-    free: Free,
-    own: Array,
-    num_gpus: Array,
-    ranks: Array | None,
-    demand: Array | None,
-) -> tuple[Packing, Array | None]:
-    """Where a job goes that fits, and the slots that it may take there (``shares.offered``).
-
-    Of ``free`` it could use ``own``, int32 ``[S]``; other arguments as those of ``place``. The
-    slots are None where GPUs are alike.
-    """
-    placing = place(rules.cluster, rules.locality, free_weight, own, num_gpus, ranks)
-    if free.slots is None or demand is None:
-        return placing, None
-    mine = offered(free.slots, rules.slots, demand[-1])
-    if rules.fgd and jobs.amount is not None and jobs.demand is not None:
-        tasks = Tasks(jobs.class_gpus, jobs.demand, jobs.amount)
-        alone, found, own_gpu = place_by_growth(rules.cluster, free, tasks, own, num_gpus, demand)
-        placing = jax.tree.map(partial(jnp.where, found), alone, placing)
-        mine = jnp.where(found, own_gpu, mine)
-    return placing, mine
-
-
-def _placed_job(
     rules: Rules, free_weight: Array, jobs: Jobs, free: Free, own: Array, job: Array
 ) -> tuple[Packing, Array | None]:
-    """``_placed`` of a job of the table."""
-    ranks, demand = _ranks(jobs, job), _demand(jobs, job)
-    return _placed(rules, free_weight, jobs, free, own, jobs.num_gpus[job], ranks, demand)
+    """``placed`` of a job of the table."""
+    return placed(
+        rules.cluster,
+        rules.locality,
+        free_weight,
+        free,
+        own,
+        jobs.num_gpus[job],
+        _ranks(jobs, job),
+        _demand(jobs, job),
+        _tasks(rules, jobs),
+    )
 
 
 def _demand(jobs: Jobs, job: Array) -> Array | None:
@@ -346,8 +322,8 @@ def _committed_step(
     starts = (head < nobody) & fits_now & ~state.overflow
     job = jnp.where(starts, head, nobody)
     own = usable(cluster, free, _demand(jobs, job))
-    placing, mine = _placed_job(rules, free_weight, jobs, free, own, job)
-    taken = take_gpus(placing, _of_gpus(rules, is_free, mine)) & starts
+    placing, mine = _placed(rules, free_weight, jobs, free, own, job)
+    taken = take_gpus(placing, of_gpus(is_free, rules.slots, mine)) & starts
     end = state.time + _seconds(rules, jobs, jobs.duration[job], job, own)
 
     submit = jobs.submit[state.arrived]
@@ -470,7 +446,17 @@ def next_job(rules: Rules, free_weight: Array, jobs: Jobs, state: State, free: F
         ) -> Array:
             here = free.on(servers)
             now = usable(cluster, here, demand)
-            placing, mine = _placed(rules, free_weight, jobs, here, now, num_gpus, ranks, demand)
+            placing, mine = placed(
+                cluster,
+                rules.locality,
+                free_weight,
+                here,
+                now,
+                num_gpus,
+                ranks,
+                demand,
+                _tasks(rules, jobs),
+            )
             taken = placing.counts(now) if mine is None else taken_of(mine, placing.counts(now))
             left = usable(cluster, then_free.without(taken, demand).on(then_open), heads)
             return fits(rooms_for(cluster, rules.locality, left), needed, own)

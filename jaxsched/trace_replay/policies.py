@@ -163,7 +163,7 @@ ORDERS: tuple[Order, ...] = get_args(Order)
 MODES: tuple[Mode, ...] = get_args(Mode)
 PLACEMENTS: tuple[Placement, ...] = get_args(Placement)
 PLACINGS: tuple[Placing, ...] = get_args(Placing)
-"""Placements of replays: those of the environments too, and FGD (``fragmentation``)."""
+"""``PLACEMENTS``, which go by free GPUs of servers, and FGD (``fragmentation``)."""
 LOCALITIES: tuple[Locality, ...] = get_args(Locality)
 RUN_TIMES: tuple[RunTimes, ...] = get_args(RunTimes)
 SHARES: tuple[Share, ...] = get_args(Share)

@@ -10,6 +10,7 @@ import numpy as np
 
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import Integers, JobTable
+from jaxsched.jobs.shares import slots_of
 from jaxsched.trace_replay import accounts, engine, preemptive
 from jaxsched.trace_replay.accounts import Options, Worth
 from jaxsched.trace_replay.cluster import FREE_WEIGHT, Cluster
@@ -20,7 +21,7 @@ from jaxsched.trace_replay.outages import Outages
 from jaxsched.trace_replay.policies import LEARNED, Order, Policy
 from jaxsched.trace_replay.records import Records
 from jaxsched.trace_replay.scorers import Predictor, shipped
-from jaxsched.trace_replay.shares import looks_at_gpus, slots_of
+from jaxsched.trace_replay.shares import looks_at_gpus
 from jaxsched.trace_replay.suspension import Account
 from jaxsched.trace_replay.tables import Jobs, Shape, as_table, in_line, prepare, thresholds_of
 from jaxsched.types import Array
@@ -112,7 +113,7 @@ def _options(policy: Policy, predictor: Predictor | None) -> Options:
         predictor = shipped()
     how = Forecast(jnp.int32(policy.forecast_percent), jnp.int32(policy.forecast_window_s))
     return Options(
-        jnp.int32(FREE_WEIGHT["pack" if policy.placement == "fgd" else policy.placement]),
+        jnp.int32(FREE_WEIGHT[policy.placement]),
         jnp.int32(policy.restart_s),
         predictor,
         jnp.int32(policy.checkpoint_s),
@@ -285,7 +286,7 @@ def _with_shares(records: Records, table: JobTable, cluster: Cluster) -> Records
     """Records with parts of GPUs, where GPUs have slots."""
     if cluster.slots == 1:
         return records
-    return records._replace(num_gpus=slots_of(table, cluster) / cluster.slots)
+    return records._replace(num_gpus=slots_of(table, cluster.slots) / cluster.slots)
 
 
 def _records(table: JobTable, policy: Policy, ledger: Any, cut: Integers) -> Records:

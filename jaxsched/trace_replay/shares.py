@@ -14,16 +14,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsched.errors import JaxschedError
-from jaxsched.jobs import Column, Integers, JobTable
+from jaxsched.jobs import JobTable
+from jaxsched.jobs.shares import GPU_MILLI, WHOLE, slots_of
 from jaxsched.trace_replay.cluster import Cluster
 from jaxsched.trace_replay.policies import WEIGHING, Policy
 from jaxsched.types import Array
 
-WHOLE = 1000
-GPU_MILLI = Column(
-    "gpu_milli", 1, WHOLE, "1/1000 GPU", "the part of its GPU that a job of one GPU asks for"
-)
-"""Column of job tables, optional; without it all jobs are of whole GPUs."""
 SHARE = "share"
 """Column of tables in slots: the slots of a job that shares its GPU, 0 for jobs of whole GPUs."""
 
@@ -63,21 +59,35 @@ def check_shares(table: JobTable, cluster: Cluster, policy: Policy) -> None:
             )
 
 
-def slots_of(table: JobTable, cluster: Cluster) -> Integers:
-    """Slots that each job holds, int64 ``[n]``; GPUs where GPUs have no slots."""
-    slots = table["num_gpus"] * cluster.slots
-    if cluster.slots == 1 or GPU_MILLI.name not in table.columns:
-        return slots
-    part = -(-table[GPU_MILLI.name] * cluster.slots // WHOLE)
-    return np.where(table["num_gpus"] == 1, part, slots)
-
-
 def in_slots(table: JobTable, cluster: Cluster) -> JobTable:
     """The table for ``cluster.in_slots``: ``num_gpus`` counts slots, ``SHARE`` is there."""
-    slots = slots_of(table, cluster)
+    slots = slots_of(table, cluster.slots)
     return table.with_columns(
         **{"num_gpus": slots, SHARE: np.where(slots < cluster.slots, slots, 0)}
     )
+
+
+def free_slots(is_free: Array, size: int) -> Array:
+    """Free slots of each GPU, int32 ``[M, S]``, where these are free, bool ``[M * k, S]``."""
+    return jnp.sum(_by_gpu(is_free, size), axis=1, dtype=jnp.int32)
+
+
+def of_gpus(is_free: Array, size: int, mine: Array | None) -> Array:
+    """Of these free slots, bool ``[M * k, S]``, those on GPUs that a job may use.
+
+    Args:
+      is_free: all of them.
+      size: k.
+      mine: int32 ``[M, S]``, from ``offered``; None: GPUs are alike, and a job may use all.
+    """
+    if mine is None:
+        return is_free
+    return (_by_gpu(is_free, size) & (mine > 0)[:, None]).reshape(is_free.shape)
+
+
+def _by_gpu(slots: Array, size: int) -> Array:
+    """Slots ``[M * k, S]`` as ``[M, k, S]``."""
+    return slots.reshape(-1, size, slots.shape[-1])
 
 
 def offered(slots: Array, size: int, share: Array) -> Array:

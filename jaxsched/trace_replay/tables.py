@@ -12,6 +12,7 @@ import numpy as np
 
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import RIGID_JOBS, Column, Integers, JobTable, validate
+from jaxsched.jobs.shares import GPU_MILLI
 from jaxsched.trace_replay import history
 from jaxsched.trace_replay.cluster import Cluster, counts_alone
 from jaxsched.trace_replay.demands import DEMANDS, check_demands, holds, per_gpu
@@ -28,16 +29,9 @@ from jaxsched.trace_replay.history import EDGES, Known
 from jaxsched.trace_replay.outages import Events, Outages, Windows, as_events
 from jaxsched.trace_replay.policies import FAIR, FITTED_SHARE, QUEUED, Locality, Policy, Share
 from jaxsched.trace_replay.queues import QUEUE
-from jaxsched.trace_replay.shares import (
-    GPU_MILLI,
-    SHARE,
-    WHOLE,
-    check_shares,
-    in_slots,
-    looks_at_gpus,
-)
+from jaxsched.trace_replay.shares import SHARE, check_shares, in_slots, looks_at_gpus
 from jaxsched.trace_replay.speeds import Speeds, with_speeds
-from jaxsched.traces.details import rounded_up
+from jaxsched.traces.details import parts_of_gpus, rounded_up
 from jaxsched.traces.trace import Trace, known
 from jaxsched.traces.usable import job_rows
 from jaxsched.types import Array
@@ -213,8 +207,7 @@ def from_trace(trace: Trace) -> JobTable:
     if "group" in trace:
         columns["group"] = _numbered(trace["group"][kept])
     if np.any(gpus[kept] < 1):
-        part = np.minimum(WHOLE * gpus[kept], WHOLE)
-        columns[GPU_MILLI.name] = np.maximum(rounded_up(part), 1)
+        columns[GPU_MILLI.name] = parts_of_gpus(gpus[kept])
     if np.any(known(trace, "requested_time")[kept]):
         asked = trace["requested_time"][kept]
         longest = OPTIONAL["estimate"].maximum
@@ -285,7 +278,7 @@ def prepare(
       JaxschedError: a table lacks a column that the policy needs, or outages do not go with it.
     """
     events = _events(outages, len(tables), cluster, policy)
-    cluster, tables = _in_slots(cluster, tables, policy)
+    cluster, tables = counted_in_slots(cluster, tables, policy)
     reserved = events[0] is not None and events[0].windows is not None
     for table in tables:
         for name in lacking(table, policy, reserved=reserved):
@@ -318,10 +311,14 @@ def prepare(
     ], shape
 
 
-def _in_slots(
+def counted_in_slots(
     cluster: Cluster, tables: Sequence[JobTable], policy: Policy
 ) -> tuple[Cluster, Sequence[JobTable]]:
-    """Cluster and tables with slots in place of GPUs, where it matters which GPU a job is on."""
+    """Cluster and tables with slots in place of GPUs, where it matters which GPU a job is on.
+
+    Raises:
+      JaxschedError: a table or the policy does not go with slots.
+    """
     if not looks_at_gpus(cluster, policy):
         return cluster, tables
     for table in tables:
@@ -488,6 +485,22 @@ def _classes(
     return classes, of_job.reshape(-1)
 
 
+def _needs(table: JobTable, cluster: Cluster, classes: Integers) -> Integers:
+    """``Jobs.demand`` of classes, ``[K, D]`` or ``[K, D + 1]``, of which there may be none."""
+    count = len(cluster.demands) + (SHARE in table.columns)
+    return classes[:, classes.shape[1] - count :]
+
+
+def typical_tasks(table: JobTable, cluster: Cluster) -> tuple[Integers, Integers, Integers]:
+    """The fields of ``fragmentation.Tasks``, of a table and a cluster that count in slots.
+
+    Raises:
+      JaxschedError: more than ``MOST_CLASSES`` classes.
+    """
+    classes, of_job = _classes(table, cluster, Policy(), lined=False)
+    return classes[:, 0], _needs(table, cluster, classes), np.bincount(of_job)
+
+
 def _typed(cluster: Cluster, policy: Policy, classes: Integers, shape: Shape) -> Typed | None:
     """What each class is on each kind; padding runs nowhere."""
     if not cluster.gpu_types:
@@ -560,10 +573,10 @@ def _arrays(
     nothing = Known(*(np.zeros(0, np.int32) for _ in Known._fields))
     demand: Any = None
     amount: Any = None
-    needs = len(cluster.demands) + (SHARE in table.columns)
-    if needs:
+    needs = _needs(table, cluster, classes)
+    if needs.shape[1]:
         more = [(0, shape.num_classes - len(classes)), (0, 0)]
-        demand = np.pad(classes[:, -needs:], more).astype(np.int32)
+        demand = np.pad(needs, more).astype(np.int32)
     if policy.placement == "fgd":
         amount = np.bincount(of_job, minlength=shape.num_classes).astype(np.int32)
     own = _typed(cluster, policy, classes, shape)

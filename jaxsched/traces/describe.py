@@ -9,6 +9,7 @@ import numpy.typing as npt
 from jaxsched.errors import JaxschedError
 from jaxsched.files import PathLike
 from jaxsched.jobs import Integers, JobTable
+from jaxsched.jobs.shares import part_held
 from jaxsched.pictures import PAGE_IN, legend_above, new_figure, save_figure, styled
 from jaxsched.traces.job_kinds import kind_of
 from jaxsched.traces.trace_plots import COLOURS, draw_bars, draw_cdf, tidy
@@ -25,6 +26,7 @@ def describe_tables(
     num_servers: int | None = None,
     gpus_per_server: int = 8,
     num_gpus: int | None = None,
+    slots: int = 1,
 ) -> dict[str, Any]:
     """Statistics of one or more tables of jobs with a number of GPUs each, ready for JSON.
 
@@ -36,6 +38,7 @@ def describe_tables(
       num_servers: servers of the cluster that ``load`` refers to; None: ``num_gpus`` tells it.
       gpus_per_server: GPUs of each.
       num_gpus: N, GPUs of that cluster; without it and ``num_servers`` there is no load.
+      slots: of each GPU; see ``offered_load``.
 
     Returns:
       ``traces``, ``jobs`` (counts); ``one_gpu_share``; ``demand`` (GPUs -> jobs);
@@ -46,7 +49,7 @@ def describe_tables(
       ``model_shares`` (model id -> share), where jobs have models; ``notes`` of the tables.
     """
     size = _size(num_servers, gpus_per_server, num_gpus)
-    load = None if size is None else offered_load(tables, size)
+    load = None if size is None else offered_load(tables, size, slots)
     models = [table["model"] for table in tables if "model" in table.columns]
     tables = _rigid(tables)
     gpus = np.concatenate([table["num_gpus"] for table in tables])
@@ -78,17 +81,19 @@ def describe_tables(
     }
 
 
-def offered_load(tables: Sequence[JobTable], num_gpus: int) -> float | None:
+def offered_load(tables: Sequence[JobTable], num_gpus: int, slots: int = 1) -> float | None:
     """Load that tables offer to a cluster, the mean over those that have two submission times.
 
     That of a table is the GPU time that its jobs keep busy over ``num_gpus`` times its span; None
-    where no table has a span.
+    where no table has a span. Where GPUs have slots, jobs that share a GPU keep those busy that
+    they hold (``jaxsched.jobs.shares``).
     """
     loads = []
     for table in tables:
         span = float(table["submit_time"][-1] - table["submit_time"][0])
         if span > 0:
-            loads.append(float(np.sum(kind_of(table).work(table))) / (num_gpus * span))
+            work = kind_of(table).work(table) * part_held(table, slots)
+            loads.append(float(np.sum(work)) / (num_gpus * span))
     return _mean(loads)
 
 
@@ -98,16 +103,17 @@ def has_load(table: JobTable) -> bool:
     return kind.busy_gpu_seconds is not None or "num_gpus" in kind.as_rigid(table).columns
 
 
-def load_in_words(tables: Sequence[JobTable], num_gpus: int) -> str:
+def load_in_words(tables: Sequence[JobTable], num_gpus: int, slots: int = 1) -> str:
     """The load that tables offer to a cluster; empty where their jobs offer none.
 
     Args:
       tables: the tables.
       num_gpus: of the cluster; 0 if it is not known.
+      slots: of each GPU; see ``offered_load``.
     """
     if not num_gpus or not all(map(has_load, tables)):
         return ""
-    load = offered_load(tables, num_gpus)
+    load = offered_load(tables, num_gpus, slots)
     return "" if load is None else f"{load:.3f} of {num_gpus} GPUs"
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jaxsched.jobs.columns import Integers
+from jaxsched.jobs.shares import WHOLE
 from jaxsched.traces.trace import Trace, known
 
 INSTANCES, CPUS, MEMORY, KIND = "instances", "cpus", "memory_gb", "kind"
@@ -46,6 +47,11 @@ def kind_of(name: str) -> int:
 def rounded_up(values: npt.NDArray[np.float64]) -> Integers:
     """Numbers of GPUs or the like as whole ones; a millionth too many, as sums have, is dropped."""
     return to_whole(np.ceil(values - 1e-6))
+
+
+def parts_of_gpus(gpus: npt.NDArray[np.float64]) -> Integers:
+    """Column ``gpu_milli`` of jobs of so many GPUs, int64 ``[n]``: rounded up, at least 1."""
+    return np.maximum(rounded_up(np.minimum(WHOLE * gpus, WHOLE)), 1)
 
 
 def to_whole(values: npt.NDArray[np.float64]) -> Integers:

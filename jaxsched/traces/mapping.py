@@ -17,9 +17,10 @@ import numpy.typing as npt
 from jaxsched.errors import JaxschedError, check_counts, counted
 from jaxsched.jobs import Integers, JobTable, validate
 from jaxsched.jobs.draws import generator, pick
+from jaxsched.jobs.shares import GPU_MILLI, part_held
 from jaxsched.traces.describe import describe_tables
 from jaxsched.traces.describe_trace import check_numbers
-from jaxsched.traces.details import details, rounded_up, to_whole
+from jaxsched.traces.details import details, parts_of_gpus, rounded_up, to_whole
 from jaxsched.traces.trace import Trace
 from jaxsched.traces.usable import dropped_note, job_rows
 
@@ -44,6 +45,8 @@ class MappingConfig:
         locality); None: leave them. Not together with ``mean_gap_s``.
       model_shares: share of each model id; one model unless told.
       largest_job: demands are capped at this as well, where no job can have all GPUs.
+      slots: of each GPU; from 2 on jobs that ask for a part of a GPU share it, and the load counts
+        the slots that jobs hold (``jaxsched.jobs.shares``).
     """
 
     num_servers: int | None = None
@@ -55,6 +58,7 @@ class MappingConfig:
     model_shares: tuple[float, ...] = (1.0,)
     num_gpus: int | None = None
     largest_job: int | None = None
+    slots: int = 1
 
     @classmethod
     def on(cls, gpus: Sequence[int], **others: Any) -> "MappingConfig":
@@ -96,6 +100,7 @@ class MappingConfig:
                 self.largest_job is None or 1 <= self.largest_job <= (self.max_gpus or 0),
                 "a whole number from 1 to the GPUs of the cluster, or none",
             ),
+            ("slots", self.slots >= 1, "a whole number from 1 on"),
             (
                 "min_duration_s",
                 1 <= self.min_duration_s <= self.max_duration_s,
@@ -157,6 +162,7 @@ class ImportSummary:
       reading: what the reader dropped, capped or imputed, one sentence each.
       rows_dropped: rows that are no jobs (``jaxsched.traces.usable``).
       jobs_rounded: jobs that asked for a part of a GPU and were given a whole one.
+      jobs_sharing: jobs that asked for a part of a GPU and were given slots.
       jobs_capped: jobs that asked for more GPUs than the cluster has.
       jobs_lengthened: jobs whose run time was raised to the minimum.
       jobs_shortened: jobs whose run time was lowered to the maximum.
@@ -172,6 +178,7 @@ class ImportSummary:
     reading: tuple[str, ...]
     rows_dropped: int
     jobs_rounded: int
+    jobs_sharing: int
     jobs_capped: int
     jobs_lengthened: int
     jobs_shortened: int
@@ -189,6 +196,11 @@ class ImportSummary:
             (
                 self.jobs_rounded,
                 f"{counted(self.jobs_rounded, 'part')} of a GPU rounded up",
+            ),
+            (
+                self.jobs_sharing,
+                f"{counted(self.jobs_sharing, 'part')} of a GPU rounded up to slots, "
+                f"{config.slots} to a GPU",
             ),
             (
                 self.jobs_capped,
@@ -257,18 +269,21 @@ def import_trace(
     cap = config.largest_job or config.max_gpus
     demand = gpus if cap is None else np.minimum(gpus, cap)
     clipped = _round(np.clip(duration, config.min_duration_s, config.max_duration_s))
-    scale = _time_scale(submit, float(np.sum(demand * clipped)), config, raw.name)
     models = pick(generator(seed, _MODEL_BRANCH).random(len(kept)), config.model_shares)
-    stream = JobTable(
+    unscaled = JobTable(
         {
-            "submit_time": _round(submit * scale),
+            "submit_time": _round(submit),
             "num_gpus": demand,
             "duration": clipped,
             "model": models,
             **details(raw.take(kept)),
+            **({GPU_MILLI.name: parts_of_gpus(asked)} if config.slots > 1 else {}),
         },
         raw.name,
     )
+    held = demand * part_held(unscaled, config.slots)
+    scale = _time_scale(submit, float(np.sum(held * clipped)), config, raw.name)
+    stream = unscaled.with_columns(submit_time=_round(submit * scale))
     validate(stream, max_gpus=config.max_gpus, num_models=len(config.model_shares))
     if mode == "sample":
         tables = sample_traces(stream, seed=seed, num_traces=num_traces, num_jobs=num_jobs)
@@ -276,20 +291,22 @@ def import_trace(
         tables = cut_traces(stream, num_jobs=num_jobs)
     else:
         raise JaxschedError(f"mode is {mode!r}; accepted: sample, cut")
+    rounded = int(np.sum(gpus > asked + 1e-6))
     summary = ImportSummary(
         name=raw.name,
         source=raw.source,
         rows_read=raw.rows_read,
         reading=raw.notes,
         rows_dropped=len(raw) - len(kept),
-        jobs_rounded=int(np.sum(gpus > asked + 1e-6)),
+        jobs_rounded=0 if config.slots > 1 else rounded,
+        jobs_sharing=rounded if config.slots > 1 else 0,
         jobs_capped=int(np.sum(gpus > demand)),
         jobs_lengthened=int(np.sum(duration < config.min_duration_s)),
         jobs_shortened=int(np.sum(duration > config.max_duration_s)),
         time_scale=scale,
         config=config,
-        stream=describe_tables([stream], num_gpus=config.max_gpus),
-        traces=describe_tables(tables, num_gpus=config.max_gpus),
+        stream=describe_tables([stream], num_gpus=config.max_gpus, slots=config.slots),
+        traces=describe_tables(tables, num_gpus=config.max_gpus, slots=config.slots),
     )
     notes = summary.notes()
     return Imported(_with_notes(stream, notes), [_with_notes(t, notes) for t in tables], summary)

@@ -42,7 +42,8 @@ def rescale_tables(tables: Sequence[JobTable], config: MappingConfig, name: str)
     else:
         assert config.load is not None and config.max_gpus is not None
         _check_sized(tables, name)
-        wanted_span = sum(spans) * (offered_load(tables, config.max_gpus) or 0.0) / config.load
+        offered = offered_load(tables, config.max_gpus, config.slots) or 0.0
+        wanted_span = sum(spans) * offered / config.load
     scale = stretch(sum(spans), wanted_span, config, name)
     note = rescaled_in_words(scale, config)
     return Rescaled([_rescaled(table, scale, note) for table in tables], scale)

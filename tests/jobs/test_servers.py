@@ -51,7 +51,7 @@ def test_slots_of_gpus():
     for mixed in (False, True):
         with pytest.raises(
             JaxschedError,
-            match="40x8x7', with slots of GPUs, which the leaderboard alone takes; acc",
+            match="40x8x7', with slots of GPUs, which count for nothing here; acc",
         ):
             read_servers("40x8x7", mixed=mixed)
     with pytest.raises(JaxschedError, match="GPUs of different slots; accepted: the same for all"):

@@ -55,13 +55,17 @@ def test_the_command(path, tmp_path, capsys):
     assert ",0.25," in (tmp_path / "jobs.csv").read_text()
 
 
-@pytest.mark.parametrize("command", ["train", "compare"])
-def test_other_commands_refuse_slots(command, capsys):
-    assert main([command, "cluster", "--servers", "2x4x4"]) == 2
-    assert (
-        "with slots of GPUs, which the leaderboard alone takes; accepted: servers x GPUs"
-        in capsys.readouterr().err
-    )
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["train", "sched2"], "sched2: its environment has no slots of GPUs; accepted: servers x"),
+        (["compare", "mlfs"], "mlfs: its environment has no slots of GPUs; accepted: sizes alone"),
+        (["traces", "describe", "openb-like"], "with slots of GPUs, which count for nothing here"),
+    ],
+)
+def test_where_slots_are_refused(words, why, capsys):
+    assert main([*words, "--servers", "2x4x4"]) == 2
+    assert why in " ".join(capsys.readouterr().err.split())
 
 
 def test_advice_refuses_slots(path):

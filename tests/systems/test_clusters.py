@@ -24,7 +24,7 @@ def larger(name):
     if name == "chic":
         options = {"capacity": [30, 360, 1800]}
     else:
-        options = system.environment.of_servers(*Servers(12, 8).of_whole_gpus)
+        options = system.environment.of_servers(*Servers(12, 8))
     return system, change_environment(functions.environment(system), environment_settings(options))
 
 
@@ -54,7 +54,7 @@ def test_sizes(name):
 
 def test_a_pool_has_no_servers():
     with pytest.raises(JaxschedError, match="one pool without servers; accepted: the option env"):
-        registry.get("chic").environment.of_servers(*Servers(2, 4).of_whole_gpus)
+        registry.get("chic").environment.of_servers(*Servers(2, 4))
 
 
 @pytest.mark.parametrize("name", sorted(set(SIZES) - set(NO_LOAD)))
@@ -104,7 +104,7 @@ def test_trainings_and_presets_take_their_own_cluster(name):
     """Issue 47: with 20 servers, 0.9 had become 0.675."""
     system = registry.get(name)
     recipe = presets.preset(system, "quick")
-    size = system.environment.of_servers(*Servers(20, 8).of_whole_gpus)
+    size = system.environment.of_servers(*Servers(20, 8))
     recipe = override(recipe, environment_settings(size))
     sets = sets_of(system, recipe, None, None, TraceOptions(0, 2, 30, load=0.9))
     for part in sets:
@@ -140,12 +140,12 @@ def test_servers_of_differing_sizes_are_counted():
 def test_servers_of_different_sizes():
     servers = read_servers("2x2,3x8", mixed=True)
     mlfs = registry.get("mlfs").environment
-    assert mlfs.of_servers(*servers.of_whole_gpus) == {"gpus": (2, 2, 8, 8, 8)}
+    assert mlfs.of_servers(*servers) == {"gpus": (2, 2, 8, 8, 8)}
     with pytest.raises(JaxschedError, match="mlfs: its environment has no servers for small jobs"):
-        mlfs.of_servers(*read_servers("2x2:4,3x8", mixed=True).of_whole_gpus)
+        mlfs.of_servers(*read_servers("2x2:4,3x8", mixed=True))
     with pytest.raises(JaxschedError, match="mlfs: its environment has no types of GPUs; accepted"):
-        mlfs.of_servers(*read_servers("2x2@a,3x8@b", mixed=True).of_whole_gpus)
+        mlfs.of_servers(*read_servers("2x2@a,3x8@b", mixed=True))
     with pytest.raises(JaxschedError, match="mlfs: its environment has no CPUs and memory by kind"):
-        mlfs.of_servers(*read_servers("2x2/9", mixed=True).of_whole_gpus)
+        mlfs.of_servers(*read_servers("2x2/9", mixed=True))
     with pytest.raises(JaxschedError, match="sched2: its environment has no servers of different"):
-        registry.get("sched2").environment.of_servers(*servers.of_whole_gpus)
+        registry.get("sched2").environment.of_servers(*servers)

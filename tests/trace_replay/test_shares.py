@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from jaxsched.envs.cluster.environment import ClusterJobs
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.trace_replay import POLICIES, Cluster, Policy, from_trace, replay, replay_batch
@@ -241,7 +240,5 @@ def test_what_goes_with_fgd():
 def test_where_slots_are_refused():
     with pytest.raises(JaxschedError, match="16000 GPUs of 4 slots; accepted: at most 32768 slots"):
         Cluster(2000, 8, slots=4)
-    with pytest.raises(JaxschedError, match="cluster: servers with slots of GPUs; accepted"):
-        ClusterJobs(servers="2x4x2")
     with pytest.raises(JaxschedError, match="gavel: servers with slots of GPUs"):
         replay_in_rounds(ONE, Cluster.of("2x4x2"), "max-min")

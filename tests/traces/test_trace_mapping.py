@@ -132,3 +132,22 @@ def test_unusable_input_is_refused():
     ):
         with pytest.raises(JaxschedError, match="accepted"):
             MappingConfig(**changes)
+
+
+def test_parts_of_gpus_are_slots_where_gpus_have_some():
+    raw = raw_trace([0, 10, 20], [0.46, 0.0001, 2], [100, 100, 100])
+    whole, shared = (
+        import_trace(raw, mode="cut", num_jobs=3, config=MappingConfig(2, 4, load=0.5, slots=slots))
+        for slots in (1, 4)
+    )
+    assert "gpu_milli" not in whole.stream.columns
+    assert shared.stream["gpu_milli"].tolist() == [460, 1, 1000]
+    assert shared.stream["num_gpus"].tolist() == [1, 1, 2]
+    assert [each.stream["submit_time"][-1] for each in (whole, shared)] == [100, 69]  # 4, 2.75 GPUs
+    assert "2 parts of a GPU rounded up" in whole.summary.notes()
+    assert "2 parts of a GPU rounded up to slots, 4 to a GPU" in shared.summary.notes()
+    assert [each.summary.traces["load"] for each in (whole, shared)] == pytest.approx(
+        [0.5, 0.5], rel=0.01
+    )
+    with pytest.raises(JaxschedError, match="slots is 0; accepted: a whole number from 1 on"):
+        MappingConfig(slots=0)

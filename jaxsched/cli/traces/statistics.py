@@ -174,7 +174,7 @@ def _describe_tables(
     mapping = functions.mapping(chosen, env, mean_gap_s=None, load=None)
     episodes = resolve(name_or_path, chosen, options, env).made_with(options, chosen, env)
     gpus = mapping.max_gpus
-    figures = describe_tables(episodes.tables, num_gpus=gpus)
+    figures = describe_tables(episodes.tables, num_gpus=gpus, slots=mapping.slots)
     if episodes.summary:
         out.print(episodes.summary, highlight=False)
     out.print(f"{episodes.source} on {mapping.cluster}")

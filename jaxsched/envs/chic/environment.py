@@ -198,7 +198,11 @@ class Chic(Environment):
 
     @classmethod
     def of_servers(
-        cls, num_servers: int, gpus_per_server: int, kinds: tuple[Any, ...] = ()
+        cls,
+        num_servers: int,
+        gpus_per_server: int,
+        kinds: tuple[Any, ...] = (),
+        slots: int = 1,
     ) -> dict[str, Any]:
         """There are no servers.
 

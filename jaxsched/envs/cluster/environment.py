@@ -26,10 +26,12 @@ from jaxsched.trace_replay.gpu_types import columns_of
 from jaxsched.trace_replay.policies import (
     DECADES,
     LARGEST_OPTION,
+    PLACEMENTS,
     Locality,
-    Placement,
+    Placing,
     TypeChoice,
 )
+from jaxsched.trace_replay.shares import looks_at_gpus
 from jaxsched.trace_replay.speeds import read_speeds
 from jaxsched.types import (
     NO_JOB,
@@ -90,10 +92,10 @@ class ClusterJobs(Environment):
       gpus_per_server: M.
       servers: in place of both, servers of different sizes as ``16x2,20x8`` (``16x2:4``: for jobs
         of at most 4 GPUs; ``4x8@v100,8x8@k80``: GPUs of different types; ``20x8/96/512``: limits of
-        CPUs and memory); empty: all are alike.
+        CPUs and memory; ``4x8x7``: 7 slots on each GPU); empty: all are alike.
       window: W, waiting jobs that the policy chooses from (with ``suspends``, and running ones).
       locality: on which free GPUs a job fits.
-      placement: which server a job gets.
+      placement: which server a job gets; ``fgd``: the one whose fragmentation grows least.
       may_wait: a policy may wait while a job could start.
       suspends: running jobs may be suspended for others.
       restart_s: seconds of work that a suspension adds; the default of ``params``.
@@ -115,7 +117,7 @@ class ClusterJobs(Environment):
     gpus_per_server: Annotated[int, Bounds(1, MAX_GPUS)] = 8
     window: Annotated[int, Bounds(1, MOST_POSITIONS)] = 32
     locality: Locality = "strict"
-    placement: Placement = "pack"
+    placement: Placing = "pack"
     may_wait: bool = True
     suspends: bool = False
     restart_s: Annotated[int, Bounds(0, LARGEST_OPTION)] = 0
@@ -145,29 +147,31 @@ class ClusterJobs(Environment):
 
     def _check_types(self) -> None:
         """Refuse servers and options that do not go together."""
-        if self.cluster.slots > 1:
+        cluster, goes_by_fragments = self.cluster, self.placement == "fgd"
+        if self.speeds and not cluster.gpu_types:
             raise JaxschedError(
-                "cluster: servers with slots of GPUs; accepted: servers without, such as 16x2,20x8"
+                "cluster: speeds with GPUs that have no types; accepted: servers such as "
+                "4x8@v100,8x8@k80"
             )
-        if self.cluster.demands and (self.suspends or self.locality == "any"):
-            given = "suspends" if self.suspends else "locality any"
+        if goes_by_fragments and cluster.gpu_types:
             raise JaxschedError(
-                f"cluster: {given} with limits of CPUs and memory; accepted: jobs that run to "
-                "their end on servers of one kind"
+                "cluster: placement fgd with GPUs of different types; accepted: "
+                f"{', '.join(PLACEMENTS)}"
             )
-        if not self.cluster.gpu_types:
-            if self.speeds:
-                raise JaxschedError(
-                    "cluster: speeds with GPUs that have no types; accepted: servers such as "
-                    "4x8@v100,8x8@k80"
-                )
+        if not self.suspends and self.locality == "strict":
             return
-        if self.suspends or self.locality == "any":
-            given = "suspends" if self.suspends else "locality any"
-            raise JaxschedError(
-                f"cluster: {given} with GPUs of different types; accepted: jobs that run to their "
-                "end on servers of one kind"
-            )
+        given = "suspends" if self.suspends else "locality any"
+        for present, what in (
+            (cluster.demands, "limits of CPUs and memory"),
+            (cluster.gpu_types, "GPUs of different types"),
+            (cluster.slots > 1, "slots of GPUs"),
+            (goes_by_fragments, "placement fgd"),
+        ):
+            if present:
+                raise JaxschedError(
+                    f"cluster: {given} with {what}; accepted: jobs that run to their end on "
+                    "servers of one kind"
+                )
 
     @property
     def cluster(self) -> Cluster:
@@ -191,20 +195,28 @@ class ClusterJobs(Environment):
         """GPUs of each server."""
         return self.cluster.server_gpus
 
+    def gpu_slots(self) -> int:
+        """Slots of each GPU, which jobs can share; 1: they have whole GPUs."""
+        return self.cluster.slots
+
     @classmethod
     def of_servers(
-        cls, num_servers: int, gpus_per_server: int, kinds: tuple[Kind, ...] = ()
+        cls,
+        num_servers: int,
+        gpus_per_server: int,
+        kinds: tuple[Kind, ...] = (),
+        slots: int = 1,
     ) -> dict[str, Any]:
         """The options of a cluster of these servers, which may be of different sizes."""
-        if kinds:
-            return {"servers": str(Servers(num_servers, gpus_per_server, kinds))}
+        if kinds or slots > 1:
+            return {"servers": str(Servers(num_servers, gpus_per_server, kinds, slots))}
         return {**super().of_servers(num_servers, gpus_per_server), "servers": ""}
 
     @property
     def rules(self) -> Rules:
         """The options in the dynamics' form."""
         return Rules(
-            self.cluster,
+            self.cluster.in_slots,
             self.window,
             self.locality,
             self.placement,
@@ -212,6 +224,17 @@ class ClusterJobs(Environment):
             self.suspends,
             self.commits,
             self.sees_run_times,
+            self.cluster.slots if looks_at_gpus(self.cluster, self.engine_policy) else 0,
+        )
+
+    @property
+    def engine_policy(self) -> Policy:
+        """How the replay engine places jobs as they are placed here."""
+        return Policy(
+            placement=self.placement,
+            locality=self.locality,
+            type_choice=self.type_choice,
+            least_speed_percent=self.least_speed_percent,
         )
 
     def params(
@@ -245,15 +268,13 @@ class ClusterJobs(Environment):
         self._check_suspension(restart_s, thresholds)
         if thresholds is None:
             thresholds = DECADES if self.suspends else ()
-        types = Policy(type_choice=self.type_choice, least_speed_percent=self.least_speed_percent)
         jobs = build_jobs(
             tables,
             self.cluster,
+            self.engine_policy,
             length=length,
             thresholds=thresholds,
-            locality=self.locality,
-            ranks_f1=self.commits,
-            types=types,
+            ranks_f1=self.commits and self.cluster.slots == 1,
             speeds=read_speeds(self.speeds) if self.speeds else None,
             share=None if self.quotas == "none" else self.quotas,
         )
@@ -286,6 +307,7 @@ class ClusterJobs(Environment):
             may += [f"the {first} type of GPU" + (f" of {least} % speed" if least else "")]
         cluster = self.cluster
         alike = f"{cluster.num_servers} servers x {cluster.gpus_per_server} GPUs"
+        alike += f" of {cluster.slots} slots" if cluster.slots > 1 else ""
         return {
             "cluster": f"{cluster.servers} GPUs" if cluster.kinds else alike,
             "rules": ", ".join(may),
@@ -374,7 +396,7 @@ class ClusterJobs(Environment):
 
     def resample_future(self, key: PRNGKey, state: State, params: Params) -> tuple[State, Params]:
         """Later arrivals, and the run times of jobs that have not ended; see ``futures``."""
-        after, jobs = resampled(key, self.cluster, params.jobs, state, params.restart_s)
+        after, jobs = resampled(key, self.rules.cluster, params.jobs, state, params.restart_s)
         return after, params._replace(jobs=jobs)
 
     def _starting(

@@ -102,7 +102,7 @@ def rule(env: ClusterJobs, order: Order, mode: Mode = "skip") -> Policy:
 
     Raises:
       JaxschedError: an unknown order, or one that suspends where the environment does not, F1 where
-        choices do not commit, or ``slowdown`` where GPUs are alike.
+        choices do not commit or GPUs have slots, or ``slowdown`` where GPUs are alike.
     """
     known = ORDERS + SUSPENDING if env.suspends else ORDERS
     if order in SUSPENDING and not env.suspends:
@@ -114,6 +114,11 @@ def rule(env: ClusterJobs, order: Order, mode: Mode = "skip") -> Policy:
         raise JaxschedError(
             "cluster: order is 'f1', which goes with choices that commit; accepted: "
             "env.commits=true, or another order"
+        )
+    if order == "f1" and env.gpu_slots() > 1:
+        raise JaxschedError(
+            "cluster: order is 'f1', which weighs numbers of GPUs, with slots of GPUs; accepted: "
+            "another order, or servers without slots"
         )
     if order == "slowdown" and (not env.cluster.gpu_types or env.commits or mode == "block"):
         raise JaxschedError(

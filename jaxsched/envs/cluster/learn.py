@@ -47,6 +47,7 @@ class JobScorer(ExportableModule):
       suspends: the environment's option; adds entries to positions.
       sees_run_times: the environment's option; adds entries to positions.
       has_types: whether GPUs have types; adds entries to positions.
+      has_slots: whether GPUs have slots; adds entries to the cluster and to positions.
     """
 
     window: int
@@ -55,6 +56,7 @@ class JobScorer(ExportableModule):
     suspends: bool = False
     sees_run_times: bool = False
     has_types: bool = False
+    has_slots: bool = False
 
     def initialiser(self, layer: str) -> nn.initializers.Initializer:
         """A linear score with suspension begins as the least attained service."""
@@ -98,6 +100,7 @@ class ClusterValue(ExportableModule):
       suspends: see ``JobScorer``.
       sees_run_times: see ``JobScorer``.
       has_types: see ``JobScorer``.
+      has_slots: see ``JobScorer``.
     """
 
     single = True
@@ -107,6 +110,7 @@ class ClusterValue(ExportableModule):
     suspends: bool = False
     sees_run_times: bool = False
     has_types: bool = False
+    has_slots: bool = False
 
     def describe(self) -> list[nd.Step]:
         """Positions averaged, beside the cluster."""
@@ -133,6 +137,7 @@ def _names(network: JobScorer | ClusterValue) -> tuple[tuple[str, ...], tuple[st
         suspends=network.suspends,
         sees_run_times=network.sees_run_times,
         has_types=network.has_types,
+        has_slots=network.has_slots,
     )
 
 

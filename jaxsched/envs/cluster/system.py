@@ -71,7 +71,7 @@ def _plays(name: str, env: ClusterJobs | None) -> bool:
     if name in TYPED_RULES:
         return env is not None and bool(env.cluster.gpu_types) and not env.commits
     if name in COMMITTED_RULES:
-        return env is not None and env.commits
+        return env is not None and env.commits and (name != "f1" or env.gpu_slots() == 1)
     if name in ("fifo-skip", "sjf-block"):
         return env is None or not env.commits
     return name not in SUSPENDING_RULES or (env is not None and env.suspends)
@@ -113,11 +113,12 @@ def _network(env: ClusterJobs, kind: str) -> Network:
 
 
 def _seen(env: ClusterJobs) -> dict[str, Any]:
-    """Options that add entries to positions."""
+    """Options that add entries to observations."""
     return {
         "suspends": env.suspends,
         "sees_run_times": env.sees_run_times,
         "has_types": bool(env.cluster.gpu_types),
+        "has_slots": env.gpu_slots() > 1,
     }
 
 

@@ -365,18 +365,23 @@ class MLFS(Environment):
 
     @classmethod
     def of_servers(
-        cls, num_servers: int, gpus_per_server: int, kinds: tuple[Any, ...] = ()
+        cls,
+        num_servers: int,
+        gpus_per_server: int,
+        kinds: tuple[Any, ...] = (),
+        slots: int = 1,
     ) -> dict[str, Any]:
         """The option ``gpus``, which has a number for each server.
 
         A job's tasks may run on servers of different sizes.
 
         Raises:
-          JaxschedError: some servers are for small jobs, or GPUs have types.
+          JaxschedError: some servers are for small jobs, or GPUs have types or slots.
         """
-        servers = Servers(num_servers, gpus_per_server, kinds)
-        if servers.has_types or servers.demands:
+        servers = Servers(num_servers, gpus_per_server, kinds, slots)
+        if servers.has_types or servers.demands or slots > 1:
             given = "types of GPUs" if servers.has_types else "CPUs and memory by kind of server"
+            given = "slots of GPUs" if slots > 1 else given
             raise JaxschedError(
                 f"mlfs: its environment has no {given}; accepted: sizes alone, such as 2x2,4x8"
             )

@@ -26,14 +26,15 @@ from jaxsched.trace_replay.cluster import (
     available,
     first_server,
     kinds_for,
-    place,
     rooms_for,
     take_gpus,
 )
 from jaxsched.trace_replay.cluster import fits as has_room
 from jaxsched.trace_replay.demands import Free, limits_of, usable
 from jaxsched.trace_replay.gpu_types import run_time_at
-from jaxsched.trace_replay.policies import Locality, Placement
+from jaxsched.trace_replay.placing import placed
+from jaxsched.trace_replay.policies import Locality, Placing
+from jaxsched.trace_replay.shares import free_slots, of_gpus
 from jaxsched.trace_replay.suspension import (
     Account,
     Plan,
@@ -47,16 +48,17 @@ from jaxsched.types import Array
 
 
 class Rules(NamedTuple):
-    """Static options."""
+    """Static options; where GPUs have slots, GPUs stand for slots all over."""
 
     cluster: Cluster
     window: int
     locality: Locality
-    placement: Placement
+    placement: Placing
     may_wait: bool
     suspends: bool
     commits: bool = False
     sees_run_times: bool = False
+    slots: int = 0  # of each GPU, where it matters which GPU a free slot is on
 
 
 class State(NamedTuple):
@@ -132,22 +134,30 @@ def free_gpus(rules: Rules, state: State) -> Array:
 
 
 def free_servers(rules: Rules, state: State, jobs: Jobs) -> Free:
-    """What is free of each server; where servers have limits, of CPUs and memory, too."""
+    """What is free of each server: GPUs, with limits CPUs and memory, with slots those of GPUs."""
     return _free(rules, state, jobs, is_free(rules, state))
 
 
 def _free(rules: Rules, state: State, jobs: Jobs, open_: Array) -> Free:
     """``free_servers`` where these GPUs (bool ``[M, S]``) are."""
-    gpus = jnp.sum(open_, axis=0, dtype=jnp.int32)
-    if jobs.demand is None:
-        return Free(gpus)
-    used = jnp.where(open_[..., None], 0, jobs.demand[state.job])  # [M, S, D]
-    return Free(gpus, jnp.array(limits_of(rules.cluster), jnp.int32) - jnp.sum(used, axis=0).T)
+    free = Free(jnp.sum(open_, axis=0, dtype=jnp.int32))
+    if rules.slots:
+        free = free._replace(slots=free_slots(open_, rules.slots))
+    if jobs.demand is None or not rules.cluster.demands:
+        return free
+    needs = jobs.demand[..., :-1] if rules.slots else jobs.demand
+    used = jnp.where(open_[..., None], 0, needs[state.job])  # [M, S, D]
+    limits = jnp.array(limits_of(rules.cluster), jnp.int32)
+    return free._replace(spare=limits - jnp.sum(used, axis=0).T)
 
 
 def usable_by(rules: Rules, jobs: Jobs, free: Free, row: Array) -> Array:
     """Free GPUs of each server that a job (scalar row) could use, int32 ``[S]``."""
-    return usable(rules.cluster, free, None if jobs.demand is None else jobs.demand[row])
+    return usable(rules.cluster, free, _demand(jobs, row))
+
+
+def _demand(jobs: Jobs, row: Array) -> Array | None:
+    return None if jobs.demand is None else jobs.demand[row]
 
 
 def account_of(state: State, row: Array) -> Account:
@@ -223,7 +233,7 @@ def kinds(rules: Rules, jobs: Jobs, free: Free, row: Array) -> Array:
 
 
 def _rooms(rules: Rules, jobs: Jobs, free: Free, row: Array) -> Array:
-    """``trace_replay.cluster.rooms_for``, of each job where servers have limits."""
+    """``trace_replay.cluster.rooms_for``, of each job where limits or slots are to be seen to."""
 
     def room(row: Array) -> Array:
         return rooms_for(rules.cluster, rules.locality, usable_by(rules, jobs, free, row))
@@ -281,7 +291,17 @@ def start_job(rules: Rules, state: State, jobs: Jobs, position: Array) -> tuple[
         kind = kinds(rules, jobs, free, row)
         runs_s = run_time_at(runs_s, jobs.typed.speed[row, kind])
     own_free = usable_by(rules, jobs, free, row)
-    placing = place(rules.cluster, rules.locality, weight, own_free, gpus, ranks)
+    placing, mine = placed(
+        rules.cluster,
+        rules.locality,
+        weight,
+        free,
+        own_free,
+        gpus,
+        ranks,
+        _demand(jobs, row),
+        jobs.tasks,
+    )
     plan = state.plan
     if plan is not None:
         own = plan.coming == row
@@ -289,7 +309,7 @@ def start_job(rules: Rules, state: State, jobs: Jobs, position: Array) -> tuple[
             was_chosen = jnp.any(own) & starts
             placing = select(was_chosen, own_place(rules.cluster, plan, row), placing)
         plan = plan._replace(coming=jnp.where(own, jobs.empty_row, plan.coming))
-    taken = take_gpus(placing, open_) & starts
+    taken = take_gpus(placing, of_gpus(open_, rules.slots, mine)) & starts
     begun, end, accounts = state.time, state.time + runs_s, state.accounts
     if accounts is None:
         window = without(state.window, jnp.where(starts, position, rules.window), jobs)

@@ -16,6 +16,7 @@ from jaxsched.envs.cluster.rules.tables import Jobs
 from jaxsched.trace_replay import history as hs
 from jaxsched.trace_replay.cluster import largest_fit
 from jaxsched.trace_replay.gpu_types import UNIT
+from jaxsched.trace_replay.shares import offered
 from jaxsched.types import Array, Feature
 
 CLUSTER = (
@@ -76,6 +77,15 @@ OF_TYPES = ("speed", "best_speed")
 relative to that of its run time (logarithm; 0 where it does not fit), and the same
 over its speed on its fastest type."""
 
+OF_SLOTS = ("shared_free", "largest_part")
+"""Where GPUs have slots, behind the numbers of the cluster: the free slots of GPUs that jobs share
+over all slots, and the largest free part of one of these GPUs. There free GPUs count by their free
+slots, and ``largest_fit`` is of jobs of whole GPUs, or the largest free part of a GPU if more."""
+
+OF_SHARES = ("part",)
+"""Where GPUs have slots, behind all these: the part of a GPU that the job holds, 1 for jobs of
+whole GPUs; other GPUs of a job then count in parts."""
+
 BRIEF_S = 10.0  # shorter run times count as this long in the bounded slowdown
 F1_WEIGHT, F1_UNIT = 870.0, 100.0
 OCTAVES = 16.0  # logarithms are divided by this
@@ -92,6 +102,8 @@ def observe(rules: Rules, state: State, jobs: Jobs, restart_s: Array) -> Array:
     cluster, positions = of_cluster(rules, state, jobs), of_positions(rules, state, jobs)
     if rules.suspends:
         cluster = jnp.append(cluster, logarithm(restart_s))
+    if rules.slots > 1:
+        cluster = jnp.append(cluster, _of_slots(rules, state, jobs))
     return jnp.concatenate([cluster, positions.reshape(-1)])
 
 
@@ -108,7 +120,7 @@ def of_cluster(rules: Rules, state: State, jobs: Jobs) -> Array:
     wanted = jnp.sum(jnp.where(dynamics.waits(state, jobs), jobs.num_gpus[state.window], 0))
     return jnp.concatenate(
         [
-            jnp.stack([jnp.sum(free), largest_fit(cluster, rules.locality, free)]) / total,
+            jnp.stack([jnp.sum(free), _largest_fit(rules, state, jobs, free)]) / total,
             servers,
             logarithm(
                 jnp.stack(
@@ -122,6 +134,30 @@ def of_cluster(rules: Rules, state: State, jobs: Jobs) -> Array:
             logarithm(wanted / total)[None],
         ]
     ).astype(jnp.float32)
+
+
+def _largest_fit(rules: Rules, state: State, jobs: Jobs, free: Array) -> Array:
+    """GPUs that one job could get of these, int32 scalar; in slots, where GPUs have some."""
+    if rules.slots <= 1:
+        return largest_fit(rules.cluster, rules.locality, free)
+    by_gpu = dynamics.free_servers(rules, state, jobs).slots
+    assert by_gpu is not None
+    whole = jnp.sum(offered(by_gpu, rules.slots, jnp.int32(0)), axis=0)
+    return jnp.maximum(largest_fit(rules.cluster, rules.locality, whole), jnp.max(by_gpu))
+
+
+def _of_slots(rules: Rules, state: State, jobs: Jobs) -> Array:
+    """``OF_SLOTS``, float32 ``[2]``."""
+    by_gpu = dynamics.free_servers(rules, state, jobs).slots
+    assert by_gpu is not None
+    shared = jnp.where(by_gpu < rules.slots, by_gpu, 0)
+    parts = jnp.sum(shared) / rules.cluster.num_gpus, jnp.max(shared) / rules.slots
+    return jnp.stack(parts).astype(jnp.float32)
+
+
+def in_gpus(rules: Rules, gpus: Array) -> Array:
+    """What jobs request as GPUs, where they may be slots."""
+    return gpus / rules.slots if rules.slots > 1 else gpus
 
 
 def of_positions(rules: Rules, state: State, jobs: Jobs) -> Array:
@@ -143,9 +179,11 @@ def of_positions(rules: Rules, state: State, jobs: Jobs) -> Array:
         logarithms = [logarithm(number) for number in numbers]
         further = [jnp.stack([runs.astype(jnp.float32), *logarithms], axis=-1)]
     if rules.sees_run_times:
-        further.append(_of_run_times(state, jobs))
+        further.append(_of_run_times(rules, state, jobs))
     if jobs.typed is not None:
         further.append(_of_types(rules, state, jobs))
+    if rules.slots > 1:
+        further.append(jnp.minimum(in_gpus(rules, gpus), 1.0)[:, None])
     scopes = jax.vmap(lambda row: hs.of_scopes(state.history, jobs.known, row))(rows)
     unit = hs.STEPS * hs.FINE * OCTAVES
     history = jnp.stack(
@@ -162,12 +200,12 @@ def of_positions(rules: Rules, state: State, jobs: Jobs) -> Array:
             occupied,
             dynamics.fits(rules, state, jobs),
             jnp.arange(rows.shape[0]) == 0,
-            logarithm(gpus),
+            logarithm(in_gpus(rules, gpus)),
             jnp.minimum(gpus / cluster.gpus_per_server, 1.0),
             gpus / cluster.num_gpus,
             logarithm(waited),
             logarithm(estimate),
-            logarithm(estimate * gpus),
+            logarithm(estimate * in_gpus(rules, gpus)),
             state.held[group] / cluster.num_gpus,
             logarithm(state.queued[group]),
         ],
@@ -178,10 +216,10 @@ def of_positions(rules: Rules, state: State, jobs: Jobs) -> Array:
     return jnp.where(occupied[:, None], seen, 0.0)
 
 
-def _of_run_times(state: State, jobs: Jobs) -> Array:
+def _of_run_times(rules: Rules, state: State, jobs: Jobs) -> Array:
     """``OF_RUN_TIMES`` of each position, float32 ``[W, 5]``."""
     rows = state.window
-    run, gpus = jobs.duration[rows].astype(jnp.float32), jobs.num_gpus[rows]
+    run, gpus = jobs.duration[rows].astype(jnp.float32), in_gpus(rules, jobs.num_gpus[rows])
     waited = (state.time - jobs.submit[rows]).astype(jnp.float32)
     slowdown = (waited + run) / jnp.maximum(run, BRIEF_S)
     since = jnp.maximum(jobs.submit[rows], 0.1).astype(jnp.float32)
@@ -210,7 +248,11 @@ def _of_types(rules: Rules, state: State, jobs: Jobs) -> Array:
 
 
 def unbatched(
-    *, suspends: bool, sees_run_times: bool = False, has_types: bool = False
+    *,
+    suspends: bool,
+    sees_run_times: bool = False,
+    has_types: bool = False,
+    has_slots: bool = False,
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Names of the entries of the cluster, and of a position."""
     cluster: tuple[str, ...] = CLUSTER
@@ -221,6 +263,8 @@ def unbatched(
         position += OF_RUN_TIMES
     if has_types:
         position += OF_TYPES
+    if has_slots:
+        cluster, position = cluster + OF_SLOTS, position + OF_SHARES
     return cluster, position
 
 
@@ -230,6 +274,7 @@ def _names_of(rules: Rules) -> tuple[tuple[str, ...], tuple[str, ...]]:
         suspends=rules.suspends,
         sees_run_times=rules.sees_run_times,
         has_types=bool(rules.cluster.gpu_types),
+        has_slots=rules.slots > 1,
     )
 
 
@@ -255,6 +300,8 @@ _OF_CLUSTER = {
     "gpus_wanted": ("GPUs that waiting jobs in the window request over the cluster's", _OCTAVES,
                     OCTAVES),
     "restart": ("seconds of work that a suspension adds", _OCTAVES, OCTAVES),
+    "shared_free": ("free slots of GPUs that jobs share over all slots", "1", 1.0),
+    "largest_part": ("largest free part of a GPU that jobs share", "1", 1.0),
 }  # fmt: skip
 _OF_POSITION = {
     "occupied": ("1 for a job, else 0", "1", 1.0),
@@ -285,6 +332,7 @@ _OF_POSITION = {
         OCTAVES,
     ),
     "best_speed": ("this over its speed on its fastest GPUs", "1", 1.0),
+    "part": ("part of a GPU that it holds, 1 for jobs of whole GPUs", "1", 1.0),
 }
 _LIKE = {"all": "all jobs", "owner": "jobs of its owner", "size": "jobs of its GPUs",
          "stream": "jobs of its owner and GPUs"}  # fmt: skip

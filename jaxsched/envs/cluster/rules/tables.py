@@ -16,17 +16,21 @@ from jaxsched.jobs import Integers, JobTable
 from jaxsched.ops.arrays import to_device
 from jaxsched.trace_replay import Cluster, history
 from jaxsched.trace_replay.demands import per_gpu
+from jaxsched.trace_replay.fragmentation import Tasks
 from jaxsched.trace_replay.gpu_types import Typed, speeds_of, typed
 from jaxsched.trace_replay.history import Known
-from jaxsched.trace_replay.policies import Locality, Policy, Share
+from jaxsched.trace_replay.policies import Policy, Share
+from jaxsched.trace_replay.shares import SHARE
 from jaxsched.trace_replay.speeds import Speeds
 from jaxsched.trace_replay.tables import (
     NEVER,
     as_table,
+    counted_in_slots,
     crossing_times,
     fixed_key,
     groups_of,
     quotas,
+    typical_tasks,
 )
 from jaxsched.types import Array
 
@@ -55,7 +59,10 @@ class Jobs(NamedTuple):
       typed: the job's speed and rank of each kind of servers, ``[E, n + 1, kinds]``
         (``trace_replay.gpu_types``); None where GPUs have no types.
       demand: ``[E, n + 1, D]``, what the job needs for each GPU of what servers have limits of
-        (``trace_replay.demands``); None where they have none.
+        (``trace_replay.demands``); where it matters which GPU a slot is on ``[E, n + 1, D + 1]``,
+        the share behind (``trace_replay.shares.SHARE``); None where neither is so.
+      tasks: ``[E, K]``, the table's jobs by class, where placement goes by fragmentation; else
+        None.
     """
 
     submit: Array
@@ -73,6 +80,7 @@ class Jobs(NamedTuple):
     quota: Array | None = None
     typed: Typed | None = None
     demand: Array | None = None
+    tasks: Tasks | None = None
 
     @property
     def empty_row(self) -> int:
@@ -97,12 +105,11 @@ class Jobs(NamedTuple):
 def build_jobs(
     tables: Sequence[JobTable],
     cluster: Cluster,
+    policy: Policy,
     *,
     length: int = 0,
     thresholds: tuple[int, ...] = (),
-    locality: Locality = "strict",
     ranks_f1: bool = False,
-    types: Policy | None = None,
     speeds: Speeds | None = None,
     share: Share | None = None,
 ) -> Jobs:
@@ -111,11 +118,10 @@ def build_jobs(
     Args:
       tables: job tables as ``trace_replay.replay`` takes them.
       cluster: the cluster; every job must fit.
+      policy: how the replay engine places jobs.
       length: pad the tables to at least this many jobs.
       thresholds: GPU-seconds, ``Q`` of them.
-      locality: on which free GPUs a job fits.
       ranks_f1: whether to compute the jobs' ranks in the order of F1.
-      types: where GPUs have types, how jobs choose among them.
       speeds: where GPUs have types, speeds of types of jobs; None: tables have them.
       share: what owners' quotas are in proportion to; None: owners have none.
 
@@ -124,7 +130,9 @@ def build_jobs(
     """
     if not tables:
         raise JaxschedError("cluster: there are no job tables; accepted: at least one")
-    checked = [as_table(table, cluster, locality, speeds) for table in tables]
+    checked: Sequence[JobTable]
+    checked = [as_table(table, cluster, policy.locality, speeds) for table in tables]
+    cluster, checked = counted_in_slots(cluster, checked, policy)
     count = max(length, *(len(table) for table in checked)) + 1
     groups = [groups_of(table) for table in checked]
     known = [
@@ -169,10 +177,9 @@ def build_jobs(
         ),
         f1=stacked([fixed_key(table, F1) for table in checked], 0) if ranks_f1 else None,
         quota=_quotas(checked, cluster, share) if share else None,
-        typed=_typed(checked, cluster, types or Policy(), stacked) if cluster.gpu_types else None,
-        demand=stacked([per_gpu(table, cluster) for table in checked], 0)
-        if cluster.demands
-        else None,
+        typed=_typed(checked, cluster, policy, stacked) if cluster.gpu_types else None,
+        demand=_demand(checked, cluster, stacked),
+        tasks=_tasks(checked, cluster) if policy.placement == "fgd" else None,
     )
 
 
@@ -184,15 +191,46 @@ def _quotas(tables: Sequence[JobTable], cluster: Cluster, share: Share) -> Array
     return to_device(np.stack(padded), jnp.int32)
 
 
+def _demand(
+    tables: Sequence[JobTable],
+    cluster: Cluster,
+    stacked: Callable[[Sequence[Integers], int], Array],
+) -> Array | None:
+    """``Jobs.demand``."""
+    has_shares = SHARE in tables[0].columns
+    if not cluster.demands and not has_shares:
+        return None
+    found = [per_gpu(table, cluster) for table in tables]
+    if has_shares:
+        columns = zip(tables, found, strict=True)
+        found = [np.append(needs, table[SHARE][:, None], axis=1) for table, needs in columns]
+    return stacked(found, 0)
+
+
+def _tasks(tables: Sequence[JobTable], cluster: Cluster) -> Tasks:
+    """``Jobs.tasks``; of padding there are none."""
+    found = [typical_tasks(table, cluster) for table in tables]
+    count = max(len(amount) for *_, amount in found)
+
+    def stacked(columns: Sequence[Integers]) -> Array:
+        wider = [
+            np.pad(column, [(0, count - len(column)), *[(0, 0)] * (column.ndim - 1)])
+            for column in columns
+        ]
+        return to_device(np.stack(wider), jnp.int32)
+
+    return Tasks(*(stacked(columns) for columns in zip(*found, strict=True)))
+
+
 def _typed(
     tables: Sequence[JobTable],
     cluster: Cluster,
-    types: Policy,
+    policy: Policy,
     stacked: Callable[[Sequence[Integers], int], Array],
 ) -> Typed:
     """Jobs' speeds and ranks of each kind; padding fits all kinds, and is never submitted."""
     found = [
-        typed(speeds_of(table, cluster), types.type_choice, types.least_speed_percent)
+        typed(speeds_of(table, cluster), policy.type_choice, policy.least_speed_percent)
         for table in tables
     ]
     columns = zip(*(each for each in found), strict=True)

@@ -81,8 +81,8 @@ def summarise(
     sums = {name: values for name, values in records.items() if name != "preemptions"}
     found = {
         **metrics.of_log(sums),
-        **metrics.common(jobs, env.cluster.num_gpus),
-        "utilization": metrics.utilization(holding, env.cluster.num_gpus),
+        **metrics.common(jobs, env.rules.cluster.num_gpus),
+        "utilization": metrics.utilization(holding, env.rules.cluster.num_gpus),
         "median_jct": np.nanmedian(jct, axis=-1),
         "max_jct": np.nanmax(jct, axis=-1),
         "p99_jct": np.nanpercentile(jct, 99, axis=-1),
@@ -133,10 +133,13 @@ def _schedule(
     submit = np.asarray(jobs.submit)[episode, :count].astype(np.float64)
     records = trajectory.records
     start, finish = (np.asarray(records[k], np.float64)[:count] for k in ("start", "finish"))
-    pieces = Pieces.of(_entries(trajectory.moments, jobs.empty_row, env.server_gpus()))
+    slots = env.gpu_slots()
+    held = gpus / slots if slots > 1 else gpus
+    of_servers = env.rules.cluster.server_gpus
+    pieces = Pieces.of(_entries(trajectory.moments, jobs.empty_row, of_servers, slots))
     wait = np.where(start >= 0, start - submit, np.nan)
     facts = [
-        Fact("GPUs", gpus.tolist()),
+        Fact("GPUs", held.tolist()),
         Fact("run time", duration.tolist(), "s"),
         Fact("waited for its first start", wait.tolist(), "s"),
         Fact("owner", group.tolist()),
@@ -154,7 +157,7 @@ def _schedule(
         submit=submit,
         start=start,
         finish=finish,
-        model=np.searchsorted(SIZES, gpus),
+        model=np.searchsorted(SIZES, held),
         models=KINDS,
         facts=tuple(facts),
         lines=usual_lines(submit, start, finish, pieces, {"GPUs held": total}),
@@ -162,9 +165,9 @@ def _schedule(
 
 
 def _entries(
-    moments: Moment, empty_row: int, server_gpus: tuple[int, ...]
-) -> list[tuple[int, int, int, float, float, int]]:
-    """Runs of jobs on GPUs, in the form of ``Pieces.of``.
+    moments: Moment, empty_row: int, server_gpus: tuple[int, ...], slots: int
+) -> list[tuple[int, float, float, float, float, int]]:
+    """Runs of jobs on GPUs (of servers in slots), in the form of ``Pieces.of``; a row is a GPU.
 
     A run begins at the step in which a GPU's end time changes. It ends at that time or, if
     the job is suspended before, at the step in which the GPU's end time changes again.
@@ -182,7 +185,7 @@ def _entries(
             if job[step, gpu] != empty_row and end > begun:
                 runs_of.setdefault((int(job[step, gpu]), begun, end), []).append(gpu)
     return [
-        (row, first, rows, begun, end, 0)
+        (row, first / slots, rows / slots, begun, end, 0)
         for (row, begun, end), gpus in runs_of.items()
         for first, rows in runs(gpus)
     ]

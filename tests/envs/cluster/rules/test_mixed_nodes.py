@@ -117,7 +117,7 @@ def test_recordings_show_when_and_where_jobs_ran():
 
 
 def test_options_of_a_cluster():
-    assert ClusterJobs.of_servers(*CLUSTER.servers.of_whole_gpus) == {"servers": SERVERS}
+    assert ClusterJobs.of_servers(*CLUSTER.servers) == {"servers": SERVERS}
     assert ClusterJobs.of_servers(5, 8) == {"num_servers": 5, "gpus_per_server": 8, "servers": ""}
     env = ClusterJobs(servers=SERVERS)
     assert env.server_gpus() == (2, 2, 2, 4, 4, 3) and env.cluster.num_gpus == 17
