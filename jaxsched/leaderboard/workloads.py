@@ -23,7 +23,7 @@ from jaxsched.leaderboard.sources import ROUNDED, Drawn, Log, of_trace, read
 from jaxsched.trace_replay import Cluster
 from jaxsched.trace_replay.demands import capped, holds
 from jaxsched.trace_replay.gpu_types import check_types
-from jaxsched.trace_replay.outages import Outages, outages_of, read_reservations
+from jaxsched.trace_replay.outages import Outages, outages_told
 from jaxsched.trace_replay.speeds import read_speeds, with_speeds
 from jaxsched.trace_replay.tables import groups_of
 from jaxsched.traces.clusters import names
@@ -392,16 +392,15 @@ def _prepared(workload: Workload, draw: Drawn, cluster: Cluster) -> Prepared:
 
 def _with_outages(ready: Prepared) -> Prepared:
     """The workload with the outages of its servers, if they fail or are reserved."""
-    found, saved = None, ready.checkpoint_s
-    if ready.failures is not None:
-        seed = int(ready.table.digest()[:8], 16)
-        found = outages_of(
-            ready.failures, ready.table, ready.cluster, seed=seed, checkpoint_s=saved
+    return ready._replace(
+        outages=outages_told(
+            ready.failures,
+            ready.reservations,
+            ready.table,
+            ready.cluster,
+            checkpoint_s=ready.checkpoint_s,
         )
-    if ready.reservations is not None:
-        reserved = read_reservations(ready.reservations, checkpoint_s=saved)
-        found = reserved if found is None else found.joined(reserved)
-    return ready._replace(outages=found)
+    )
 
 
 def _with_load_note(ready: Prepared) -> Prepared:

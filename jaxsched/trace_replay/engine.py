@@ -289,8 +289,8 @@ def _open_to(rules: Rules, jobs: Jobs, state: State, job: Array, time: Array) ->
 
 
 def _left(jobs: Jobs, failing: fl.Failing, job: Array) -> Array:
-    """What a job has left as the policy knows it, at least a second; int32 scalar."""
-    return jnp.maximum(jobs.expected[job] + failing.remaining[job] - jobs.duration[job], 1)
+    """``failing.known_left`` of a job of the table, int32 scalar."""
+    return fl.known_left(failing, jobs.expected, jobs.duration, job)
 
 
 def _speed_of(rules: Rules, jobs: Jobs, job: Array, gpus: Array) -> Array | None:

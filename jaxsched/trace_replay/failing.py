@@ -44,12 +44,14 @@ class Failing(NamedTuple):
     num_cuts: Array
 
 
-def nothing_failed(cluster: Cluster, duration: Array, events: Events) -> Failing:
-    """All servers are there."""
+def nothing_failed(
+    cluster: Cluster, duration: Array, events: Events, *, keeps_cuts: bool = True
+) -> Failing:
+    """All servers are there; ``keeps_cuts``: the runs that failures cut are kept, each of them."""
     gpus = (cluster.gpus_per_server, cluster.num_servers)
     none = jnp.zeros_like(duration)
     nobody = duration.shape[0] - 1
-    most = cluster.gpus_per_server * (events.begin.shape[0] - 1)
+    most = cluster.gpus_per_server * (events.begin.shape[0] - 1) if keeps_cuts else 0
     return Failing(
         number=jnp.int32(0),
         away_until=jnp.zeros(cluster.num_servers, jnp.int32),
@@ -120,6 +122,11 @@ def dealt_with(
         cuts=failing.cuts.at[place].set(row),
         num_cuts=failing.num_cuts + stops,
     )
+
+
+def known_left(failing: Failing, expected: Array, duration: Array, job: Array) -> Array:
+    """What jobs have left as the policy knows it (``expected`` of ``duration``), at least 1 s."""
+    return jnp.maximum(expected[job] + failing.remaining[job] - duration[job], 1)
 
 
 def begun(failing: Failing, job: Array, taken: Array, time: Array) -> tuple[Failing, Array]:

@@ -369,3 +369,28 @@ def outages_of(
         seed=seed,
         checkpoint_s=checkpoint_s,
     )
+
+
+def outages_told(
+    failures: str | None,
+    reservations: str | None,
+    table: JobTable,
+    cluster: Cluster,
+    *,
+    checkpoint_s: int = 0,
+) -> Outages | None:
+    """The failures of servers (``outages_of``) and their reservations (``read_reservations``).
+
+    None where neither is told; drawn failures are the same for equal jobs.
+
+    Raises:
+      JaxschedError: one line with what cannot be read.
+    """
+    found = None
+    if failures:
+        seed = int(table.digest()[:8], 16)
+        found = outages_of(failures, table, cluster, seed=seed, checkpoint_s=checkpoint_s)
+    if reservations:
+        reserved = read_reservations(reservations, checkpoint_s=checkpoint_s)
+        found = reserved if found is None else found.joined(reserved)
+    return found

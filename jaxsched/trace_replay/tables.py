@@ -277,7 +277,7 @@ def prepare(
     Raises:
       JaxschedError: a table lacks a column that the policy needs, or outages do not go with it.
     """
-    events = _events(outages, len(tables), cluster, policy)
+    events = events_of(outages, len(tables), cluster, policy)
     cluster, tables = counted_in_slots(cluster, tables, policy)
     reserved = events[0] is not None and events[0].windows is not None
     for table in tables:
@@ -328,10 +328,14 @@ def counted_in_slots(
     return cluster.in_slots, [in_slots(table, cluster) for table in tables]
 
 
-def _events(
+def events_of(
     outages: Sequence[Outages | None], count: int, cluster: Cluster, policy: Policy
 ) -> Sequence[Events | None]:
-    """The outages of each table, padded to the same length; None for all where there are none."""
+    """The outages of each table, padded to the same length; None for all where there are none.
+
+    Raises:
+      JaxschedError: they do not go with the policy or the cluster.
+    """
     given = [each for each in outages if each is not None]
     if not given:
         return [None] * count

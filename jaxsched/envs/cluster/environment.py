@@ -23,12 +23,14 @@ from jaxsched.options import Bounds
 from jaxsched.trace_replay import Cluster, Policy
 from jaxsched.trace_replay.cluster import MAX_GPUS
 from jaxsched.trace_replay.gpu_types import columns_of
+from jaxsched.trace_replay.outages import Outages, outages_told
 from jaxsched.trace_replay.policies import (
     DECADES,
     LARGEST_OPTION,
     PLACEMENTS,
     Locality,
     Placing,
+    RunTimes,
     TypeChoice,
 )
 from jaxsched.trace_replay.shares import looks_at_gpus
@@ -73,6 +75,7 @@ class ClusterJobs(Environment):
 
     The reward is minus the job-seconds in the system, divided by the table's jobs and by
     ``scale_s``: an episode's sum is minus the mean job completion time in units of ``scale_s``.
+    What passes before the first decision counts in the first step.
     Terminates when the last job has started; the clock then goes on to the last end. Truncates
     where a schedule runs past 2**31 s.
 
@@ -111,6 +114,14 @@ class ClusterJobs(Environment):
       quotas: a job starts only if its owner (virtual cluster) then holds at most its quota of GPUs:
         ``equal`` shares of the cluster, or in proportion to the GPU-seconds of the owner's jobs
         (``work``), as in ``isolated`` policies of the replay engine; ``none``: without limits.
+      failures: how servers fail: HOURS:HOURS (between failures of a server, until its repair), such
+        as 720:4, drawn for each table, or a log of outages (``trace_replay.outages``); empty: they
+        never do.
+      reservations: a file of when servers are reserved; empty: they never are. A job starts on a
+        server only if it ends before the next reservation there.
+      checkpoint_s: seconds between checkpoints, from which stopped jobs go on; 0: none.
+      run_times: what is known beforehand of how long jobs run, where servers are reserved: the
+        ``true`` run times, or the ``estimates`` of the tables.
     """
 
     num_servers: Annotated[int, Bounds(1, MAX_GPUS)] = 4
@@ -128,6 +139,10 @@ class ClusterJobs(Environment):
     type_choice: TypeChoice = "listed"
     least_speed_percent: Annotated[int, Bounds(0, 100)] = 0
     quotas: Literal["none", "equal", "work"] = "none"
+    failures: str = ""
+    reservations: str = ""
+    checkpoint_s: Annotated[int, Bounds(0, LARGEST_OPTION)] = 0
+    run_times: RunTimes = "true"
 
     name = "cluster"
     behaviour_version = 1
@@ -143,7 +158,22 @@ class ClusterJobs(Environment):
         if self.quotas != "none" and (self.suspends or self.commits):
             given = "suspends" if self.suspends else "commits"
             raise JaxschedError(f"cluster: {given} with quotas; accepted: one or the other")
+        if self.failures or self.reservations:
+            self._check_outages()
+        elif self.checkpoint_s:
+            raise JaxschedError(
+                "cluster: checkpoint_s without failures or reservations; accepted: with one of them"
+            )
         self._check_types()
+
+    def _check_outages(self) -> None:
+        """Refuse outages where they do not go with the options."""
+        if self.suspends or self.commits:
+            given = "suspends" if self.suspends else "commits"
+            raise JaxschedError(
+                f"cluster: {given} with servers that fail or are reserved; accepted: one or the "
+                "other"
+            )
 
     def _check_types(self) -> None:
         """Refuse servers and options that do not go together."""
@@ -235,6 +265,7 @@ class ClusterJobs(Environment):
             locality=self.locality,
             type_choice=self.type_choice,
             least_speed_percent=self.least_speed_percent,
+            run_times=self.run_times,
         )
 
     def params(
@@ -245,6 +276,7 @@ class ClusterJobs(Environment):
         length: int = 0,
         restart_s: int | None = None,
         thresholds: tuple[int, ...] | None = None,
+        outages: Sequence[Outages | None] = (),
     ) -> Params:
         """Parameters for these job tables.
 
@@ -256,6 +288,8 @@ class ClusterJobs(Environment):
             the option.
           thresholds: GPU-seconds of service at which a decision is due, with ``suspends`` only and
             then ``DECADES`` by default.
+          outages: of each table, in place of the options ``failures`` and ``reservations``; none:
+            by these.
 
         Raises:
           JaxschedError: a job that the cluster can never hold, or a value out of range.
@@ -266,6 +300,13 @@ class ClusterJobs(Environment):
             )
         restart_s = self.restart_s if restart_s is None else restart_s
         self._check_suspension(restart_s, thresholds)
+        if outages:
+            self._check_outages()
+            if len(outages) != len(tables):
+                raise JaxschedError(
+                    f"cluster: there are outages of {len(outages)} job tables of {len(tables)}; "
+                    "accepted: of each"
+                )
         if thresholds is None:
             thresholds = DECADES if self.suspends else ()
         jobs = build_jobs(
@@ -277,8 +318,19 @@ class ClusterJobs(Environment):
             ranks_f1=self.commits and self.cluster.slots == 1,
             speeds=read_speeds(self.speeds) if self.speeds else None,
             share=None if self.quotas == "none" else self.quotas,
+            outages=list(outages) if outages else self._outages_of,
         )
         return Params(jobs, jnp.float32(scale_s), jnp.int32(restart_s))
+
+    def _outages_of(self, table: JobTable) -> Outages | None:
+        """The outages that the options tell of a table's episode."""
+        return outages_told(
+            self.failures,
+            self.reservations,
+            table,
+            self.cluster,
+            checkpoint_s=self.checkpoint_s,
+        )
 
     def _check_suspension(self, restart_s: int, thresholds: tuple[int, ...] | None) -> None:
         """Refuse costs and thresholds that cannot be used."""
@@ -288,8 +340,13 @@ class ClusterJobs(Environment):
         Policy("las", thresholds=thresholds or (), restart_s=restart_s)  # what is out of range
 
     def knows(self) -> Knowledge:
-        """Run times where they are shown, else predictions from jobs of the same owner and size."""
-        return "run times" if self.sees_run_times else "prediction"
+        """Run times where they are shown, else predictions from jobs of the same owner and size.
+
+        Where servers are reserved, who may start tells what is known beforehand of run times.
+        """
+        if self.sees_run_times or (self.reservations and self.run_times == "true"):
+            return "run times"
+        return "estimates" if self.reservations else "prediction"
 
     def facts(self) -> dict[str, str]:
         """The cluster and its rules, in words."""
@@ -301,6 +358,11 @@ class ClusterJobs(Environment):
         may += [f"{self.locality} locality", f"{self.placement} placement"]
         if self.quotas != "none":
             may += [f"quotas of owners by {self.quotas} shares"]
+        if self.failures or self.reservations:
+            may += [f"servers fail ({self.failures})"] if self.failures else []
+            may += [f"servers are reserved ({self.reservations})"] if self.reservations else []
+            saved = f"are saved every {self.checkpoint_s} s" if self.checkpoint_s else "start over"
+            may += [f"stopped jobs {saved}"]
         if self.cluster.gpu_types:
             first = {"listed": "first listed", "fastest": "fastest"}[self.type_choice]
             least = self.least_speed_percent
@@ -328,6 +390,9 @@ class ClusterJobs(Environment):
     def max_steps(self, params: Params) -> int:
         """Three per job: its start, and where allowed, waits for its submission and its end.
 
+        Where servers are away at times, three for every further start, as if each failure stopped
+        as many jobs as the server has GPUs, and waits for outages and their ends.
+
         With suspension, a bound far above any reasonable policy: at every instant every running job
         is suspended, chosen and started again.
         """
@@ -335,7 +400,12 @@ class ClusterJobs(Environment):
         if self.commits:
             return jobs
         if not self.suspends:
-            return (3 if self.may_wait else 1) * jobs
+            events, each = params.jobs.events, 3 if self.may_wait else 1
+            if events is None:
+                return each * jobs
+            count = events.begin.shape[-1] - 1
+            again = count * min(self.rules.cluster.gpus_per_server, jobs)
+            return each * (jobs + again) + 2 * count * self.may_wait
         instants = (2 + params.jobs.crossing.shape[-1]) * jobs
         running = min(jobs, self.window, self.cluster.num_gpus)
         return 2 * jobs + (3 * running + 1) * instants
@@ -370,7 +440,9 @@ class ClusterJobs(Environment):
         episode = jnp.asarray(episode, jnp.int32)
         jobs = params.jobs.of_episode(episode)
         empty = dynamics.opened(self.rules, jobs, episode)
-        state, _ = dynamics.to_choice(self.rules, empty, jobs, jnp.bool_(False))
+        state, spent = dynamics.to_choice(self.rules, empty, jobs, jnp.bool_(False))
+        if state.unpaid is not None:  # no server was there for the first jobs
+            state = state._replace(unpaid=spent)
         _, nothing = dynamics.start_job(self.rules, state, jobs, jnp.int32(self.window))
         zero = jnp.float32(0)
         return state, self._timestep(state, nothing, zero, zero, params)
@@ -390,12 +462,24 @@ class ClusterJobs(Environment):
         else:
             placed, start, passes = decided(state, jobs, action, finished, params)
             after, spent = dynamics.to_choice(self.rules, placed, jobs, passes)
+        if state.unpaid is not None:
+            spent += state.unpaid
+            after = after._replace(unpaid=jnp.zeros_like(state.unpaid))
         cost = jnp.where(finished, 0.0, spent) / (params.scale_s * jobs.num_jobs)
         elapsed = (after.time - state.time).astype(jnp.float32)
         return after, self._timestep(after, start, -cost, elapsed, params)
 
     def resample_future(self, key: PRNGKey, state: State, params: Params) -> tuple[State, Params]:
-        """Later arrivals, and the run times of jobs that have not ended; see ``futures``."""
+        """Later arrivals, and the run times of jobs that have not ended; see ``futures``.
+
+        Raises:
+          JaxschedError: servers fail or are reserved.
+        """
+        if params.jobs.events is not None:
+            raise JaxschedError(
+                "cluster: futures with servers that fail or are reserved cannot be redrawn; "
+                "accepted: servers that are always there"
+            )
         after, jobs = resampled(key, self.rules.cluster, params.jobs, state, params.restart_s)
         return after, params._replace(jobs=jobs)
 
@@ -448,6 +532,10 @@ class ClusterJobs(Environment):
             "num_servers": start.num_servers,
             "first_server": start.first_server,
         }
+        if state.failing is not None:
+            of_started["preemptions"] = state.failing.stops[start.job]
+            last_start = state.failing.last_start[start.job]
+            of_started["held"] = state.failing.held[start.job] + start.end - last_start
         if self.suspends:
             of_started["preemptions"] = dynamics.account_of(state, start.job).preemptions
         events = JobEvents(

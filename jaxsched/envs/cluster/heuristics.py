@@ -59,9 +59,8 @@ def _key(env: ClusterJobs, order: Order, view: View) -> Array:
             return jnp.stack([jobs.f1[rows], zero], axis=1)
         case "slowdown":
             assert jobs.typed is not None
-            kinds = dynamics.kinds(
-                env.rules, jobs, dynamics.free_servers(env.rules, state, jobs), rows
-            )
+            free = dynamics.free_servers(env.rules, state, jobs)
+            kinds = dynamics.kinds(env.rules, state, jobs, free, rows)
             slowdown = jnp.take_along_axis(jobs.typed.slowdown[rows], kinds[:, None], axis=1)
             return jnp.append(slowdown, zero[:, None], axis=1)
         case "srtf":

@@ -8,6 +8,12 @@ lowest number first; jobs are admitted; then the clock goes on to the next insta
 jobs may be suspended, they stay in the window until they end, every job has an account, and the
 next instant may be one at which its service reaches a threshold; see ``suspension``.
 
+Where servers are away at times (``trace_replay.failing``), an outage that has begun is dealt with
+after the ends of that instant, one stopped job at a time, and before admissions. A stopped job
+waits again at its place in the order of submission, and what is behind the window may be older jobs
+than some that run: then a mask says who waits. The play ends with the last end, since a job that
+runs may have to run again.
+
 Where a choice is a commitment (mode ``commit``), there are no instants: each submission and each
 end is an event that moves the clock, and a job has ended once it is in the history.
 """
@@ -19,6 +25,7 @@ import jax.numpy as jnp
 
 from jaxsched.envs.cluster.rules.tables import Jobs
 from jaxsched.ops.batching import select
+from jaxsched.trace_replay import failing as fl
 from jaxsched.trace_replay import history as hs
 from jaxsched.trace_replay.cluster import (
     FREE_WEIGHT,
@@ -44,6 +51,7 @@ from jaxsched.trace_replay.suspension import (
     own_place,
 )
 from jaxsched.trace_replay.tables import NEVER
+from jaxsched.trace_replay.windows import most_work
 from jaxsched.types import Array
 
 
@@ -84,6 +92,9 @@ class State(NamedTuple):
     plan: Plan | None  # moves of this instant not done yet; None without suspension
     number: Array | None = None  # [M, S], its last job's place in the order of starts; ``commits``
     started: Array | None = None  # scalar, jobs started; ``commits``
+    failing: fl.Failing | None = None  # where servers are away at times
+    waiting: Array | None = None  # bool [n + 1], jobs that wait; where servers are away at times
+    unpaid: Array | None = None  # float32 scalar, job-seconds before the first decision; likewise
 
 
 class Start(NamedTuple):
@@ -119,13 +130,19 @@ def opened(rules: Rules, jobs: Jobs, episode: Array) -> State:
         plan=no_plan(rules.cluster, jobs.empty_row) if rules.suspends else None,
         number=jnp.zeros(gpus, jnp.int32) if rules.commits else None,
         started=zero if rules.commits else None,
+        failing=None
+        if jobs.events is None
+        else fl.nothing_failed(rules.cluster, jobs.duration, jobs.events, keeps_cuts=False),
+        waiting=None if jobs.events is None else jnp.zeros(jobs.empty_row + 1, bool),
+        unpaid=None if jobs.events is None else jnp.float32(0),
     )
 
 
 def is_free(rules: Rules, state: State) -> Array:
     """Which GPUs are free, bool ``[M, S]``."""
     ended = state.is_known if rules.commits else state.free_from <= state.time
-    return available(rules.cluster, ended)
+    free = available(rules.cluster, ended)
+    return free if state.failing is None else free & (state.failing.away_until <= state.time)
 
 
 def free_gpus(rules: Rules, state: State) -> Array:
@@ -151,9 +168,19 @@ def _free(rules: Rules, state: State, jobs: Jobs, open_: Array) -> Free:
     return free._replace(spare=limits - jnp.sum(used, axis=0).T)
 
 
-def usable_by(rules: Rules, jobs: Jobs, free: Free, row: Array) -> Array:
+def usable_by(rules: Rules, state: State, jobs: Jobs, free: Free, row: Array) -> Array:
     """Free GPUs of each server that a job (scalar row) could use, int32 ``[S]``."""
-    return usable(rules.cluster, free, _demand(jobs, row))
+    open_to = _open_to(rules, state, jobs, row)
+    return usable(rules.cluster, free.on(open_to), _demand(jobs, row))
+
+
+def _open_to(rules: Rules, state: State, jobs: Jobs, row: Array) -> Array | None:
+    """The servers where a job could start now, bool ``[S]``; None where none are reserved."""
+    if jobs.windows is None or jobs.expected is None or state.failing is None:
+        return None
+    speed = None if jobs.typed is None else jobs.typed.speed[row]
+    work = most_work(jobs.windows, rules.cluster, state.time, speed)
+    return work >= fl.known_left(state.failing, jobs.expected, jobs.duration, row)
 
 
 def _demand(jobs: Jobs, row: Array) -> Array | None:
@@ -188,6 +215,8 @@ def waits(state: State, jobs: Jobs) -> Array:
 
 def num_waiting(state: State, jobs: Jobs) -> Array:
     """Number of waiting jobs in the window and behind it, int32 scalar."""
+    if state.waiting is not None:
+        return jnp.sum(state.waiting, dtype=jnp.int32)
     inside = jnp.sum(state.window < jobs.empty_row, dtype=jnp.int32)
     queued = inside + state.arrived - state.entered
     return queued if state.accounts is None else queued - state.running
@@ -212,44 +241,53 @@ def can_choose(rules: Rules, state: State, jobs: Jobs) -> Array:
 
 def _fit(rules: Rules, state: State, jobs: Jobs, free: Free) -> Array:
     """Which positions hold a waiting job that fits what is ``free``."""
-    able = waits(state, jobs) & fit(rules, jobs, free, state.window)
+    able = waits(state, jobs) & fit(rules, state, jobs, free, state.window)
     if jobs.quota is not None:
         owner = jobs.group[state.window]
         able &= state.held[owner] + jobs.num_gpus[state.window] <= jobs.quota[owner]
     return able
 
 
-def fit(rules: Rules, jobs: Jobs, free: Free, row: Array) -> Array:
+def fit(rules: Rules, state: State, jobs: Jobs, free: Free, row: Array) -> Array:
     """Whether jobs fit what is ``free``, bool, shape of ``row``."""
     ranks = None if jobs.typed is None else jobs.typed.rank[row]
-    return has_room(_rooms(rules, jobs, free, row), jobs.num_gpus[row], ranks)
+    return has_room(_rooms(rules, state, jobs, free, row), jobs.num_gpus[row], ranks)
 
 
-def kinds(rules: Rules, jobs: Jobs, free: Free, row: Array) -> Array:
+def kinds(rules: Rules, state: State, jobs: Jobs, free: Free, row: Array) -> Array:
     """The kind of servers that jobs would get, shape of ``row``; undefined if they do not fit."""
     assert jobs.typed is not None
-    room = _rooms(rules, jobs, free, row)
+    room = _rooms(rules, state, jobs, free, row)
     return kinds_for(room, jobs.num_gpus[row], jobs.typed.rank[row])
 
 
-def _rooms(rules: Rules, jobs: Jobs, free: Free, row: Array) -> Array:
-    """``trace_replay.cluster.rooms_for``, of each job where limits or slots are to be seen to."""
+def _rooms(rules: Rules, state: State, jobs: Jobs, free: Free, row: Array) -> Array:
+    """``trace_replay.cluster.rooms_for``, of each job where it matters which."""
 
     def room(row: Array) -> Array:
-        return rooms_for(rules.cluster, rules.locality, usable_by(rules, jobs, free, row))
+        own = usable_by(rules, state, jobs, free, row)
+        return rooms_for(rules.cluster, rules.locality, own)
 
-    return room(row) if jobs.demand is None or not row.ndim else jax.vmap(room)(row)
+    alike = jobs.demand is None and jobs.windows is None
+    return room(row) if alike or not row.ndim else jax.vmap(room)(row)
 
 
 def all_started(state: State, jobs: Jobs) -> Array:
-    """Whether all jobs are submitted and none waits, or time overflows; bool scalar."""
-    return (jobs.submit[state.arrived] == NEVER) & (num_waiting(state, jobs) == 0) | state.overflow
+    """Whether all jobs are submitted and none waits, or time overflows; bool scalar.
+
+    Where servers are away at times, whether none runs either.
+    """
+    over = (jobs.submit[state.arrived] == NEVER) & (num_waiting(state, jobs) == 0)
+    if state.failing is not None:
+        over &= jnp.all(state.free_from <= state.time)
+    return over | state.overflow
 
 
 def upcoming(state: State, jobs: Jobs) -> Array:
     """The next instant of a decision, int32 scalar; ``NEVER`` if there is none.
 
-    A job ends or is submitted, or a running one reaches a threshold while others wait.
+    A job ends or is submitted, a running one reaches a threshold while others wait, an outage
+    begins, or a server is back.
     """
     busy = jnp.where(state.free_from > state.time, state.free_from, NEVER)
     following = jnp.minimum(jnp.min(busy), jobs.submit[state.arrived])
@@ -261,6 +299,8 @@ def upcoming(state: State, jobs: Jobs) -> Array:
         later &= num_waiting(state, jobs) > 0
         crossings = jnp.where(later, crossing, NEVER)
         following = jnp.minimum(following, jnp.min(crossings, initial=NEVER))
+    if state.failing is not None and jobs.events is not None:
+        following = jnp.minimum(following, fl.upcoming(state.failing, jobs.events, state.time))
     return following
 
 
@@ -285,12 +325,14 @@ def start_job(rules: Rules, state: State, jobs: Jobs, position: Array) -> tuple[
     open_ = is_free(rules, state)
     free = _free(rules, state, jobs, open_)
     weight = jnp.int32(FREE_WEIGHT[rules.placement])
-    gpus, ranks, runs_s = jobs.num_gpus[row], None, jobs.duration[row]
+    gpus, ranks, failing = jobs.num_gpus[row], None, state.failing
+    runs_s = (jobs.duration if failing is None else failing.remaining)[row]
+    free = free.on(_open_to(rules, state, jobs, row))
     if jobs.typed is not None:
         ranks = jobs.typed.rank[row]
-        kind = kinds(rules, jobs, free, row)
+        kind = kinds(rules, state, jobs, free, row)
         runs_s = run_time_at(runs_s, jobs.typed.speed[row, kind])
-    own_free = usable_by(rules, jobs, free, row)
+    own_free = usable_by(rules, state, jobs, free, row)
     placing, mine = placed(
         rules.cluster,
         rules.locality,
@@ -311,6 +353,9 @@ def start_job(rules: Rules, state: State, jobs: Jobs, position: Array) -> tuple[
         plan = plan._replace(coming=jnp.where(own, jobs.empty_row, plan.coming))
     taken = take_gpus(placing, of_gpus(open_, rules.slots, mine)) & starts
     begun, end, accounts = state.time, state.time + runs_s, state.accounts
+    if failing is not None:
+        after, begun = fl.begun(failing, row, taken, state.time)
+        failing = select(starts, after, failing)
     if accounts is None:
         window = without(state.window, jnp.where(starts, position, rules.window), jobs)
     else:
@@ -329,7 +374,10 @@ def start_job(rules: Rules, state: State, jobs: Jobs, position: Array) -> tuple[
         overflow=state.overflow | (starts & ((end < state.time) | (end == NEVER))),
         accounts=accounts,
         plan=plan,
+        failing=failing,
     )
+    if state.waiting is not None:
+        left = left._replace(waiting=state.waiting.at[row].set(False))
     if state.number is not None and state.started is not None:
         left = left._replace(
             number=jnp.where(taken, state.started, state.number), started=state.started + starts
@@ -345,7 +393,15 @@ def without(window: Array, position: Array, jobs: Jobs) -> Array:
 
 
 def entered(state: State, jobs: Jobs) -> State:
-    """Fill the window's empty positions with the oldest jobs behind it."""
+    """Fill the window's empty positions with the oldest jobs behind it.
+
+    Where stopped jobs wait again, fill the window with the oldest waiting jobs; then as many are
+    behind it as ``entered`` is below ``arrived``.
+    """
+    if state.waiting is not None:
+        (rows,) = jnp.nonzero(state.waiting, size=state.window.shape[0], fill_value=jobs.empty_row)
+        behind = num_waiting(state, jobs) - jnp.sum(rows < jobs.empty_row, dtype=jnp.int32)
+        return state._replace(window=rows.astype(jnp.int32), entered=state.arrived - behind)
     inside = jnp.sum(state.window < jobs.empty_row, dtype=jnp.int32)
     position = jnp.arange(state.window.shape[0], dtype=jnp.int32)
     row = state.entered + position - inside
@@ -360,11 +416,20 @@ def happenings(state: State, jobs: Jobs) -> tuple[Array, Array]:
     """The job that enters the history next (n: none), and whether a job is admitted."""
     new = (state.free_from <= state.time) & ~state.is_known
     ended = jnp.min(jnp.where(new, state.job, jobs.empty_row))
-    return ended, (ended == jobs.empty_row) & (jobs.submit[state.arrived] <= state.time)
+    admits = (ended == jobs.empty_row) & (jobs.submit[state.arrived] <= state.time)
+    due = outage_is_due(state, jobs)
+    return ended, admits if due is None else admits & ~due
 
 
-def event(state: State, jobs: Jobs) -> tuple[State, Array]:
-    """One event; without an end or an admission, the clock goes on.
+def outage_is_due(state: State, jobs: Jobs) -> Array | None:
+    """Whether an outage has begun that is not dealt with, bool scalar; None without outages."""
+    if state.failing is None or jobs.events is None:
+        return None
+    return fl.is_due(state.failing, jobs.events, state.time)
+
+
+def event(rules: Rules, state: State, jobs: Jobs) -> tuple[State, Array]:
+    """One event; without an end, an outage or an admission, the clock goes on.
 
     Returns:
       The state, and the job-seconds in the system that passed, float32.
@@ -373,8 +438,40 @@ def event(state: State, jobs: Jobs) -> tuple[State, Array]:
     ends = ended < jobs.empty_row
     following = upcoming(state, jobs)
     goes_on = ~ends & ~admits & (following < NEVER)
+    due = outage_is_due(state, jobs)
+    if due is not None:
+        goes_on &= ~due
+        state = _after_outage(rules, state, jobs, due & ~ends)
     time = jnp.where(goes_on, following, state.time)
     return _happened(state, jobs, time, ended, ends, admits)
+
+
+def _after_outage(rules: Rules, state: State, jobs: Jobs, deals: Array) -> State:
+    """The state once the outage that has begun has stopped a job, or there is none left to stop.
+
+    Nothing happens unless it ``deals`` (bool scalar).
+    """
+    failing, events = state.failing, jobs.events
+    assert failing is not None and events is not None and state.waiting is not None
+    stopped = fl.victim(failing, events, state.time, state.free_from)
+    row = jnp.where(deals, stopped, jobs.empty_row)
+    stops = row < jobs.empty_row
+    hit = (state.job == row) & (state.free_from > state.time) & stops
+    speed = None
+    if jobs.typed is not None:
+        of_server = jnp.array(rules.cluster.server_kinds, jnp.int32)
+        kind = jnp.max(jnp.where(jnp.any(hit, axis=0), of_server, 0))
+        speed = jobs.typed.speed[row, kind]
+    freed = jnp.where(stops, jobs.num_gpus[row], 0)
+    return state._replace(
+        free_from=jnp.where(hit, state.time, state.free_from),
+        is_known=state.is_known | hit,
+        running=state.running - stops,
+        held=state.held.at[jobs.group[row]].add(-freed),
+        queued=state.queued.at[jobs.group[row]].add(stops.astype(jnp.int32)),
+        failing=fl.dealt_with(failing, events, state.time, row, speed, ~deals),
+        waiting=state.waiting.at[row].set(stops),
+    )
 
 
 def event_of_its_own(state: State, jobs: Jobs) -> tuple[State, Array]:
@@ -423,6 +520,8 @@ def _happened(
         history=hs.completed(state.history, jobs.known, ended, jobs.duration[ended]),
         estimate=state.estimate.at[row].set(mean_s),
     )
+    if state.waiting is not None:
+        after = after._replace(waiting=state.waiting.at[row].set(admits))
     return entered(after, jobs), spent
 
 
@@ -447,11 +546,16 @@ def to_choice(rules: Rules, state: State, jobs: Jobs, passes: Array) -> tuple[St
             return ~jnp.any(waits(state, jobs)) & ~all_started(state, jobs)
         ended, admits = happenings(state, jobs)
         happens = (ended < jobs.empty_row) | admits
+        due = outage_is_due(state, jobs)
+        happens = happens if due is None else happens | due
         idles = (passes & (state.time == begun)) | ~can_choose(rules, state, jobs)
         return (happens | idles) & ~all_started(state, jobs)
 
     def one(carry: tuple[State, Array]) -> tuple[State, Array]:
-        after, spent = (event_of_its_own if rules.commits else event)(carry[0], jobs)
+        if rules.commits:
+            after, spent = event_of_its_own(carry[0], jobs)
+        else:
+            after, spent = event(rules, carry[0], jobs)
         return after, carry[1] + spent
 
     after, spent = jax.lax.while_loop(goes_on, one, (state, jnp.float32(0)))
@@ -472,7 +576,7 @@ def until_it_fits(rules: Rules, state: State, jobs: Jobs, position: Array) -> tu
     row = jnp.append(state.window, jobs.empty_row)[position]
 
     def goes_on(carry: tuple[State, Array]) -> Array:
-        fits_now = fit(rules, jobs, free_servers(rules, carry[0], jobs), row)
+        fits_now = fit(rules, carry[0], jobs, free_servers(rules, carry[0], jobs), row)
         return ~fits_now & (row < jobs.empty_row)
 
     def one(carry: tuple[State, Array]) -> tuple[State, Array]:

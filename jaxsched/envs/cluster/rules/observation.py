@@ -238,7 +238,7 @@ def _of_types(rules: Rules, state: State, jobs: Jobs) -> Array:
     """``OF_TYPES`` of each position, float32 ``[W, 2]``."""
     assert jobs.typed is not None
     rows, free = state.window, dynamics.free_servers(rules, state, jobs)
-    kinds = dynamics.kinds(rules, jobs, free, rows)[:, None]
+    kinds = dynamics.kinds(rules, state, jobs, free, rows)[:, None]
     speed, slowdown = (
         jnp.take_along_axis(column[rows], kinds, axis=1)[:, 0].astype(jnp.float32) / UNIT
         for column in (jobs.typed.speed, jobs.typed.slowdown)

@@ -19,6 +19,7 @@ from jaxsched.trace_replay.demands import per_gpu
 from jaxsched.trace_replay.fragmentation import Tasks
 from jaxsched.trace_replay.gpu_types import Typed, speeds_of, typed
 from jaxsched.trace_replay.history import Known
+from jaxsched.trace_replay.outages import Events, Outages, Windows
 from jaxsched.trace_replay.policies import Policy, Share
 from jaxsched.trace_replay.shares import SHARE
 from jaxsched.trace_replay.speeds import Speeds
@@ -27,9 +28,12 @@ from jaxsched.trace_replay.tables import (
     as_table,
     counted_in_slots,
     crossing_times,
+    events_of,
     fixed_key,
     groups_of,
+    lacking,
     quotas,
+    run_times,
     typical_tasks,
 )
 from jaxsched.types import Array
@@ -61,6 +65,8 @@ class Jobs(NamedTuple):
       demand: ``[E, n + 1, D]``, what the job needs for each GPU of what servers have limits of
         (``trace_replay.demands``); where it matters which GPU a slot is on ``[E, n + 1, D + 1]``,
         the share behind (``trace_replay.shares.SHARE``); None where neither is so.
+      events: ``[E, F + 1]``, outages of servers, with reservations; None where there are none.
+      expected: the run time that is known beforehand (s); None where no server is reserved.
       tasks: ``[E, K]``, the table's jobs by class, where placement goes by fragmentation; else
         None.
     """
@@ -81,6 +87,13 @@ class Jobs(NamedTuple):
     typed: Typed | None = None
     demand: Array | None = None
     tasks: Tasks | None = None
+    events: Events | None = None
+    expected: Array | None = None
+
+    @property
+    def windows(self) -> Windows | None:
+        """Reservations of servers; None where there are none."""
+        return None if self.events is None else self.events.windows
 
     @property
     def empty_row(self) -> int:
@@ -112,6 +125,7 @@ def build_jobs(
     ranks_f1: bool = False,
     speeds: Speeds | None = None,
     share: Share | None = None,
+    outages: Sequence[Outages | None] | Callable[[JobTable], Outages | None] = (),
 ) -> Jobs:
     """Job tables as episodes.
 
@@ -124,6 +138,8 @@ def build_jobs(
       ranks_f1: whether to compute the jobs' ranks in the order of F1.
       speeds: where GPUs have types, speeds of types of jobs; None: tables have them.
       share: what owners' quotas are in proportion to; None: owners have none.
+      outages: of the servers in the episode of each table, or a function that tells them; none:
+        there are none.
 
     Raises:
       JaxschedError: there are none, or one cannot be replayed on the cluster.
@@ -132,6 +148,9 @@ def build_jobs(
         raise JaxschedError("cluster: there are no job tables; accepted: at least one")
     checked: Sequence[JobTable]
     checked = [as_table(table, cluster, policy.locality, speeds) for table in tables]
+    away = [outages(table) for table in checked] if callable(outages) else outages
+    events = events_of(away, len(checked), cluster, policy)
+    reserved = events[0] is not None and events[0].windows is not None
     cluster, checked = counted_in_slots(cluster, checked, policy)
     count = max(length, *(len(table) for table in checked)) + 1
     groups = [groups_of(table) for table in checked]
@@ -180,6 +199,8 @@ def build_jobs(
         typed=_typed(checked, cluster, policy, stacked) if cluster.gpu_types else None,
         demand=_demand(checked, cluster, stacked),
         tasks=_tasks(checked, cluster) if policy.placement == "fgd" else None,
+        events=None if events[0] is None else jax.tree.map(_on_device, *events),
+        expected=stacked([_expected(table, policy) for table in checked], 1) if reserved else None,
     )
 
 
@@ -189,6 +210,19 @@ def _quotas(tables: Sequence[JobTable], cluster: Cluster, share: Share) -> Array
     count = max(map(len, found))
     padded = [np.pad(each, (0, count - len(each)), constant_values=NEVER) for each in found]
     return to_device(np.stack(padded), jnp.int32)
+
+
+def _on_device(*columns: Integers) -> Array:
+    return to_device(np.stack(columns))
+
+
+def _expected(table: JobTable, policy: Policy) -> Integers:
+    for name in lacking(table, policy, reserved=True):
+        raise JaxschedError(
+            f"table '{table.name}' has no column '{name}', by which jobs start before servers are "
+            "reserved; accepted: a table with it, or run_times true"
+        )
+    return run_times(table, policy, reserved=True)
 
 
 def _demand(

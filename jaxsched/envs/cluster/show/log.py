@@ -77,8 +77,10 @@ def summarise(
     stops = records.get("preemptions", np.zeros(begun.shape, int))
     typed = params.jobs.typed is not None  # then run times depend on where jobs ran
     held = finish - start if typed else duration + stops * int(params.restart_s)
+    held = records.get("held", held)  # where failures cut runs
     holding = jobs._replace(start=finish - held)
-    sums = {name: values for name, values in records.items() if name != "preemptions"}
+    own = ("preemptions", "held")
+    sums = {name: values for name, values in records.items() if name not in own}
     found = {
         **metrics.of_log(sums),
         **metrics.common(jobs, env.rules.cluster.num_gpus),
@@ -170,7 +172,8 @@ def _entries(
     """Runs of jobs on GPUs (of servers in slots), in the form of ``Pieces.of``; a row is a GPU.
 
     A run begins at the step in which a GPU's end time changes. It ends at that time or, if
-    the job is suspended before, at the step in which the GPU's end time changes again.
+    the job is suspended before, at the step in which the GPU's end time changes again; if a failure
+    cuts it, at the earlier end time that the GPU then has.
     """
     time = np.asarray(moments.time, np.int64)
     is_there = np.arange(np.shape(moments.job)[-1]) < np.array(server_gpus)[:, None]
@@ -179,9 +182,12 @@ def _entries(
     runs_of: dict[tuple[int, int, int], list[int]] = {}
     for gpu in np.flatnonzero(changes.any(axis=0)).tolist():
         steps = np.flatnonzero(changes[:, gpu])
-        following = [*time[steps[1:]].tolist(), 2**31]
-        for step, cut in zip(steps.tolist(), following, strict=True):
-            begun, end = int(time[step]), min(int(until[step, gpu]), cut)
+        is_cut = np.append(False, np.diff(until[steps, gpu]) < 0)
+        is_cut[1:] &= np.diff(job[steps, gpu]) == 0
+        ends = np.where(is_cut, until[steps, gpu], time[steps])
+        following = [*ends[1:].tolist(), 2**31]
+        for step, cut in zip(steps[~is_cut].tolist(), np.array(following)[~is_cut], strict=True):
+            begun, end = int(time[step]), min(int(until[step, gpu]), int(cut))
             if job[step, gpu] != empty_row and end > begun:
                 runs_of.setdefault((int(job[step, gpu]), begun, end), []).append(gpu)
     return [
