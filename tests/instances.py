@@ -197,6 +197,7 @@ def cluster_tables(seed: int) -> list[JobTable]:
             "duration": rng.integers(1, 150, jobs),
             "group": np.arange(jobs) % 2,
         }
+        columns["gpu_milli"] = np.where(columns["num_gpus"] == 1, 400, 1000)
         tables.append(JobTable(columns))
     return tables
 
@@ -235,5 +236,7 @@ INSTANCES: dict[str, dict[str, Callable[[], Instance]]] = {
     "cluster": {
         "paper": cluster,
         "suspends": partial(cluster, suspends=True, restart_s=7),
+        "shares": partial(cluster, servers="2x4x2", placement="fgd"),
+        "fails": partial(cluster, failures="0.05:0.01", checkpoint_s=30),
     },
 }

@@ -33,6 +33,7 @@ EAGER = ("sched2-paper", "chic-paper")  # the others compile an operation at a t
 SLOW = (
     *("mlfs-paced", "dl2-bundles", "dl2-allreduce", "dl2-published", "das-random", "das-events"),
     *("sched2-learner", "das-shown", "chic-pair", "cluster-suspends"),
+    *("cluster-shares", "cluster-fails"),
 )
 
 EXTENDED = ("cluster-paper",)  # whose rules are those of the replay engine

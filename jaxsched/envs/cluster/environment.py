@@ -211,10 +211,11 @@ class ClusterJobs(Environment):
         return Cluster(self.num_servers, self.gpus_per_server)
 
     def further_columns(self) -> dict[str, int]:
-        """CPUs and memory where servers have limits; speeds on types where tables tell them."""
+        """What servers have limits of; speeds on types and estimates where tables tell them."""
         needs = dict.fromkeys(self.cluster.demands, 0)
         speeds = {} if self.speeds else {each.name: 1000 for each in columns_of(self.cluster)}
-        return {**needs, **speeds}
+        told = {"estimate": 60} if self.reservations and self.run_times == "estimates" else {}
+        return {**needs, **speeds, **told}
 
     def largest_job(self) -> int | None:
         """Most GPUs of a job on one kind of servers, where servers differ in size."""

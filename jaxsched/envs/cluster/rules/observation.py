@@ -155,7 +155,7 @@ def _of_slots(rules: Rules, state: State, jobs: Jobs) -> Array:
     return jnp.stack(parts).astype(jnp.float32)
 
 
-def in_gpus(rules: Rules, gpus: Array) -> Array:
+def _in_gpus(rules: Rules, gpus: Array) -> Array:
     """What jobs request as GPUs, where they may be slots."""
     return gpus / rules.slots if rules.slots > 1 else gpus
 
@@ -183,7 +183,7 @@ def of_positions(rules: Rules, state: State, jobs: Jobs) -> Array:
     if jobs.typed is not None:
         further.append(_of_types(rules, state, jobs))
     if rules.slots > 1:
-        further.append(jnp.minimum(in_gpus(rules, gpus), 1.0)[:, None])
+        further.append(jnp.minimum(_in_gpus(rules, gpus), 1.0)[:, None])
     scopes = jax.vmap(lambda row: hs.of_scopes(state.history, jobs.known, row))(rows)
     unit = hs.STEPS * hs.FINE * OCTAVES
     history = jnp.stack(
@@ -200,12 +200,12 @@ def of_positions(rules: Rules, state: State, jobs: Jobs) -> Array:
             occupied,
             dynamics.fits(rules, state, jobs),
             jnp.arange(rows.shape[0]) == 0,
-            logarithm(in_gpus(rules, gpus)),
+            logarithm(_in_gpus(rules, gpus)),
             jnp.minimum(gpus / cluster.gpus_per_server, 1.0),
             gpus / cluster.num_gpus,
             logarithm(waited),
             logarithm(estimate),
-            logarithm(estimate * in_gpus(rules, gpus)),
+            logarithm(estimate * _in_gpus(rules, gpus)),
             state.held[group] / cluster.num_gpus,
             logarithm(state.queued[group]),
         ],
@@ -219,7 +219,7 @@ def of_positions(rules: Rules, state: State, jobs: Jobs) -> Array:
 def _of_run_times(rules: Rules, state: State, jobs: Jobs) -> Array:
     """``OF_RUN_TIMES`` of each position, float32 ``[W, 5]``."""
     rows = state.window
-    run, gpus = jobs.duration[rows].astype(jnp.float32), in_gpus(rules, jobs.num_gpus[rows])
+    run, gpus = jobs.duration[rows].astype(jnp.float32), _in_gpus(rules, jobs.num_gpus[rows])
     waited = (state.time - jobs.submit[rows]).astype(jnp.float32)
     slowdown = (waited + run) / jnp.maximum(run, BRIEF_S)
     since = jnp.maximum(jobs.submit[rows], 0.1).astype(jnp.float32)

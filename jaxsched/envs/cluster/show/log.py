@@ -29,7 +29,9 @@ OWN_METRICS: Mapping[str, Metric] = {
     "bounded_slowdown": Metric(
         "bounded slowdown", "", "lower", 2, f"mean of max(1, JCT / max(d, {BRIEF_S} s))"
     ),
-    "preemptions": Metric("suspensions", "", "neither", 1, "suspensions of all jobs"),
+    "preemptions": Metric(
+        "suspensions", "", "neither", 1, "suspensions of all jobs, and runs that failures cut"
+    ),
 }
 
 

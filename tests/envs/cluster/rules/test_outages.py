@@ -12,7 +12,9 @@ from jaxsched.envs.cluster import ClusterJobs
 from jaxsched.envs.cluster.environment import SCALE_S
 from jaxsched.envs.cluster.heuristics import rule
 from jaxsched.envs.cluster.show.log import recorder, recording, summarise
+from jaxsched.envs.cluster.system import SYSTEM
 from jaxsched.errors import JaxschedError
+from jaxsched.runs.saved_policies import smallest_params
 from jaxsched.trace_replay import Policy, replay_batch
 from jaxsched.trace_replay.outages import Outages
 from jaxsched.trace_replay.records import summary
@@ -174,6 +176,13 @@ def test_outages_by_options(tmp_path):
     begin = drawn.params(tables).jobs.events.begin
     assert not np.array_equal(begin[0], begin[1])
     np.testing.assert_array_equal(drawn.params(tables).jobs.events.begin, begin)
+
+
+def test_saved_policies_are_read_with_reservations(tmp_path):
+    path = tmp_path / "reservations.csv"
+    path.write_text("servers,begin,end\n0-1,300,400\n")
+    env = ClusterJobs(servers="3x4", reservations=str(path), run_times="estimates", failures="9:1")
+    assert smallest_params(SYSTEM, env).jobs.expected.tolist() == [[60, 1]]
 
 
 def test_nothing_is_kept_where_no_server_is_away():
