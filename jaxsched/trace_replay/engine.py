@@ -239,16 +239,10 @@ def _placed(
     rules: Rules, free_weight: Array, jobs: Jobs, free: Free, own: Array, job: Array
 ) -> tuple[Packing, Array | None]:
     """``placed`` of a job of the table."""
+    ranks, demand, tasks = _ranks(jobs, job), _demand(jobs, job), _tasks(rules, jobs)
+    num_gpus = jobs.num_gpus[job]
     return placed(
-        rules.cluster,
-        rules.locality,
-        free_weight,
-        free,
-        own,
-        jobs.num_gpus[job],
-        _ranks(jobs, job),
-        _demand(jobs, job),
-        _tasks(rules, jobs),
+        rules.cluster, rules.locality, free_weight, free, own, num_gpus, ranks, demand, tasks
     )
 
 
