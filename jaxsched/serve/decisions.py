@@ -65,7 +65,8 @@ class Decider:
     @cached_property
     def scores(self) -> bool:
         """Whether there is a network that scores the choices."""
-        return bool(self.network) and isinstance(self.env.action_spec(None), DiscreteSpec)
+        discrete = isinstance(self.env.action_spec(None), DiscreteSpec)
+        return bool(self.network) and (discrete or self.reader.actions_are_scores)
 
     @cached_property
     def facts(self) -> dict[str, Any]:

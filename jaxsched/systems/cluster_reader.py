@@ -32,6 +32,7 @@ class ClusterReader(ABC, Generic[E]):
       jobs: key of its list of jobs.
       job_word: the word for one of them in answers.
       estimates: fields of a job that may be unknown.
+      actions_are_scores: whether an action that is no single choice scores each of them.
     """
 
     schema: Mapping[str, Any]
@@ -40,6 +41,7 @@ class ClusterReader(ABC, Generic[E]):
     jobs: str
     job_word: str = "job"
     estimates: Estimates = {}
+    actions_are_scores: bool = False
 
     def environment(self, env: E) -> E:
         """The environment of snapshots for a policy of ``env``; by default ``env`` itself."""

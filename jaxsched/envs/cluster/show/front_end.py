@@ -197,6 +197,7 @@ class ClusterJobsReader(ClusterReader[ClusterJobs]):
     }
     jobs = WAITING
     estimates = ESTIMATES
+    actions_are_scores = True
 
     @property
     def example(self) -> Cluster:  # type: ignore[override]

@@ -282,6 +282,9 @@ def test_decisions_are_those_of_the_environment(make):
             assert sorted(answer.get("suspend", [])) == sorted(suspended)
             shown = [job for job in state.window.tolist() if job < COUNT]
             assert answer["window"] == shown
+            if episode.decider.network:  # choices and orders alike are scored
+                _, may = episode.observe(state, episode.params)
+                assert len(answer["scores"]) == int(may.sum())
             assert answer["estimated"] == expectations(episode.env, state, cluster)
         happened["start"] += len(started)
         happened["suspend"] += len(suspended)
