@@ -162,7 +162,7 @@ class ClusterJobsReader(ClusterReader[ClusterJobs]):
             "first_submission": {
                 "type": ["number", "null"],
                 "description": "when the first job ever was submitted, s by that clock; only F1 "
-                "reads it; by default the first submission of the request",
+                "reads it; by default that of the oldest waiting job",
             },
             "more_to_come": {
                 "type": "boolean",
