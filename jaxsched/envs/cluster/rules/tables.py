@@ -31,6 +31,7 @@ from jaxsched.trace_replay.tables import (
 from jaxsched.types import Array
 
 F1 = Policy("f1")
+LEAST_SIZES = 16
 
 
 class Jobs(NamedTuple):
@@ -173,6 +174,22 @@ def build_jobs(
         demand=stacked([per_gpu(table, cluster) for table in checked], 0)
         if cluster.demands
         else None,
+    )
+
+
+def with_room(jobs: Jobs) -> Jobs:
+    """The same tables with as many owners and scopes as so many jobs can have at most.
+
+    So tables of one length share programs, whoever owns their jobs. Room for the numbers of GPUs
+    that jobs request is a power of two.
+    """
+    count, sizes = jobs.empty_row, np.asarray(jobs.sizes)
+    most_sizes = max(LEAST_SIZES, 1 << (len(sizes) - 1).bit_length())
+    scopes = 1 + (len(history.SCOPES) - 1) * count  # one holds all jobs
+    return jobs._replace(
+        owners=to_device(np.ones(count, bool)),
+        scopes=to_device(np.ones(scopes + len(history.SCOPES), bool)),
+        sizes=to_device(np.pad(sizes, (0, most_sizes - len(sizes)))),  # no job requests 0
     )
 
 
