@@ -8,8 +8,8 @@ round a job goes from epoch to epoch, each of which ends at a whole second; its 
 for each. Nodes do not disturb each other, and speeds and noise are known to policies that use them.
 
 With ``tiresias`` this is the published simulator: Tiresias' two queues at 16 GPU-hours, jobs with
-the GPUs and the batch size that they ask for (Qiao et al., OSDI'21, section 5.3, ``simulator``). The
-other policies are ours:
+the GPUs and the batch size that they ask for (Qiao et al., OSDI'21, section 5.3, ``simulator``).
+The other policies are ours:
 
 ``fifo``
     The same jobs in order of submission; who does not fit is passed over, nobody is suspended.
@@ -144,12 +144,7 @@ class _Job:
 
     def remaining_s(self, num_gpus: int) -> float:
         """Seconds to the end on so many GPUs on the fewest nodes."""
-        seconds, progress = 0.0, self.progress
-        for epoch in range(self.epoch, len(self.application.done)):
-            _, rate = self.application.best(num_gpus, epoch)
-            seconds += (float(self.application.done[epoch]) - progress) / rate
-            progress = float(self.application.done[epoch])
-        return seconds
+        return self.application.seconds_left(num_gpus, self.epoch, self.progress)
 
 
 Choice = Callable[[int, list[_Job], int], Mapping[int, int]]
@@ -157,7 +152,7 @@ Choice = Callable[[int, list[_Job], int], Mapping[int, int]]
 
 
 class _Tiresias:
-    """Two queues by attained GPU time; who was demoted stays so. Of each, jobs in order that fit."""
+    """Two queues by attained GPU time; who was demoted stays so. Jobs that fit, in order."""
 
     def __init__(self) -> None:
         self.queues: tuple[list[_Job], list[_Job]] = ([], [])

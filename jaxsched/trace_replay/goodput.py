@@ -167,6 +167,21 @@ class Application:
         """The batch of the largest progress per second on the fewest nodes of 4, and that rate."""
         return self._best[num_gpus][epoch]
 
+    def seconds_left(self, num_gpus: int, epoch: int, progress: float) -> float:
+        """Seconds to the end at ``best`` from a progress within an epoch on."""
+        rate = self.best(num_gpus, epoch)[1]
+        return (float(self.done[epoch]) - progress) / rate + self._after[num_gpus][epoch]
+
+    @cached_property
+    def _after(self) -> dict[int, list[float]]:
+        """Seconds from the end of each epoch to that of the last, by GPUs."""
+        each = np.diff(self.done)
+        found = {}
+        for gpus, chosen in self._best.items():
+            seconds = each / np.array([rate for _, rate in chosen[1:]])
+            found[gpus] = [*np.cumsum(seconds[::-1])[::-1].tolist(), 0.0]
+        return found
+
     @cached_property
     def _best(self) -> dict[int, list[tuple[Batch, float]]]:
         found = {}
