@@ -5,6 +5,7 @@
     python -m benchmarks.rigid_learned transfer --data DIR --out DIR   leaves one out; one for each
     python -m benchmarks.rigid_learned family --data DIR --out DIR     leaves all of ITP out
     python -m benchmarks.rigid_learned unseen --data DIR --out DIR     clusters nobody trained on
+    python -m benchmarks.rigid_learned redrawn --data DIR --out DIR    what not knowing costs
     python -m benchmarks.rigid_learned tails --data DIR --out DIR      what patience costs and gives
     python -m benchmarks.rigid_learned tables                          the page's tables
 
@@ -19,6 +20,7 @@ from pathlib import Path
 
 from benchmarks.rigid_learned.fit import train
 from benchmarks.rigid_learned.judge import judge
+from benchmarks.rigid_learned.redrawn import redrawn
 from benchmarks.rigid_learned.tables import tables
 from benchmarks.rigid_learned.tails import tails
 from benchmarks.rigid_learned.transfer import family, transfer, unseen
@@ -31,6 +33,7 @@ COMMANDS = {
     "transfer": transfer,
     "family": family,
     "unseen": unseen,
+    "redrawn": redrawn,
     "tails": tails,
     "tables": tables,
 }

@@ -55,7 +55,7 @@ class Service:
         """All policies, each having decided once: a first request does not wait for a compiler."""
         found = load(self.sources)
         for decider in found.values():
-            decider.decide([decider.reader.example])
+            decider.decide([decider.example])
         self.counters.policies.set(len(found))
         return found
 

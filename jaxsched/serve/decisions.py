@@ -58,9 +58,15 @@ class Decider:
         return functions.cluster_reader(self.system)
 
     @cached_property
+    def example(self) -> Cluster:
+        """A cluster that it decides for."""
+        return self.reader.example_for(self.env)
+
+    @cached_property
     def scores(self) -> bool:
         """Whether there is a network that scores the choices."""
-        return bool(self.network) and isinstance(self.env.action_spec(None), DiscreteSpec)
+        discrete = isinstance(self.env.action_spec(None), DiscreteSpec)
+        return bool(self.network) and (discrete or self.reader.actions_are_scores)
 
     @cached_property
     def facts(self) -> dict[str, Any]:
@@ -100,7 +106,7 @@ class Decider:
     def _answer(self, cluster: Cluster, found: tuple[Any, Any, Any]) -> dict[str, Any]:
         decision, scores, mask = found
         answer = self.reader.answer(self.env, cluster, decision)
-        answer["estimated"] = self.reader.estimated(cluster)
+        answer.setdefault("estimated", self.reader.estimated(cluster))
         names = action_names(self.env.action_spec(None))
         if self.scores:
             answer["scores"] = {
@@ -133,17 +139,12 @@ class Decider:
             view = View(observation, mask, state, params)
             action, memory = self.policy.act(weights, memory, view, act_key)
             after, timestep = env.step(step_key, state, action, params)
-            decision, complete = reader.decided(decision, state, timestep)
+            decision, complete = reader.decided(decision, state, after, timestep)
             return after, memory, decision, complete, count + 1, key
 
-        begin = (
-            state,
-            self.policy.init(params),
-            reader.nothing(env, params),
-            jnp.bool_(False),
-            jnp.int32(0),
-            key,
-        )
+        decision, settled = reader.begun(env, params, state)
+        memory, steps = self.policy.init(params), jnp.int32(0)
+        begin = (state, memory, decision, jnp.bool_(settled), steps, key)
         end = jax.lax.while_loop(lambda c: ~c[3] & (c[4] < MOST_STEPS), step, begin)
         return end[2], scores, mask
 

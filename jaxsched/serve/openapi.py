@@ -45,7 +45,7 @@ def document(policies: Mapping[str, Decider]) -> dict[str, Any]:
         },
     }
     examples = {
-        name: {"value": {"policy": name, "cluster": decider.reader.example}}
+        name: {"value": {"policy": name, "cluster": decider.example}}
         for name, decider in policies.items()
     }
     decide = {
@@ -86,7 +86,7 @@ def page(described: Mapping[str, Any], policies: Mapping[str, Decider]) -> str:
             parts.append(f"<p>{escape(entry['summary'])}</p>")
     parts.append("<h2>Examples</h2>")
     for name, decider in policies.items():
-        example = json.dumps({"policy": name, "cluster": decider.reader.example}, indent=1)
+        example = json.dumps({"policy": name, "cluster": decider.example}, indent=1)
         parts.append(f"<h3>{escape(name)}</h3><pre>{escape(example)}</pre>")
     parts.append("<h2>Clusters and decisions</h2>")
     for name, schema in described["components"]["schemas"].items():

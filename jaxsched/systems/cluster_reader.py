@@ -28,10 +28,11 @@ class ClusterReader(ABC, Generic[E]):
     Attributes:
       schema: JSON Schema of a snapshot.
       answer_schema: JSON Schema of the answer.
-      example: a snapshot.
+      example: a snapshot of the system's own cluster.
       jobs: key of its list of jobs.
       job_word: the word for one of them in answers.
       estimates: fields of a job that may be unknown.
+      actions_are_scores: whether an action that is no single choice scores each of them.
     """
 
     schema: Mapping[str, Any]
@@ -40,6 +41,7 @@ class ClusterReader(ABC, Generic[E]):
     jobs: str
     job_word: str = "job"
     estimates: Estimates = {}
+    actions_are_scores: bool = False
 
     def environment(self, env: E) -> E:
         """The environment of snapshots for a policy of ``env``; by default ``env`` itself."""
@@ -70,13 +72,35 @@ class ClusterReader(ABC, Generic[E]):
     def nothing(self, env: E, params: PyTree) -> PyTree:
         """The decision before the first step."""
 
+    def begun(self, env: E, params: PyTree, state: PyTree) -> tuple[PyTree, Any]:
+        """The decision before the first step, and whether nothing is to be decided (bool)."""
+        del state
+        return self.nothing(env, params), False
+
     @abstractmethod
-    def decided(self, so_far: PyTree, state: PyTree, timestep: TimeStep) -> tuple[PyTree, Any]:
-        """The decision after one more step from ``state``, and whether it is complete (bool)."""
+    def decided(
+        self, so_far: PyTree, state: PyTree, after: PyTree, timestep: TimeStep
+    ) -> tuple[PyTree, Any]:
+        """The decision after one more step, and whether it is complete (bool).
+
+        Args:
+          so_far: the decision before the step.
+          state: the state before it.
+          after: the state after it.
+          timestep: what the step gave.
+        """
 
     @abstractmethod
     def answer(self, env: E, cluster: Cluster, decision: PyTree) -> dict[str, Any]:
-        """The decision as an object of ``answer_schema``."""
+        """The decision as an object of ``answer_schema``.
+
+        ``estimated`` is added where it is left out, by the method of that name.
+        """
+
+    def example_for(self, env: E) -> Cluster:
+        """A snapshot of the cluster of ``env``; by default ``example``, which fits any."""
+        del env
+        return self.example
 
     def estimated(self, cluster: Cluster) -> list[dict[str, Any]]:
         """Estimates used for jobs with unknown fields: their ids and the values."""
@@ -193,22 +217,22 @@ def whole_seconds(difference: float, *, up: bool) -> int:
     return ceil(difference - ROUNDING) if up else floor(difference + ROUNDING)
 
 
-def waited(submitted: float, now: float, place: int, longest_s: int = LONGEST_WAIT_S) -> int:
-    """How long a job of ``waiting`` has waited, s; a submission up to 1 s in the future counts 0.
+def passed(since: float, now: float, where: str, longest_s: int = LONGEST_WAIT_S) -> int:
+    """Whole seconds since a reading of the clock; one up to 1 s in the future counts 0.
 
     Args:
-      submitted: its submission.
+      since: the reading, such as a job's submission.
       now: the time, by the same clock.
-      place: index of the job in the list.
-      longest_s: longest accepted wait.
+      where: its place in the request.
+      longest_s: longest accepted time between them.
 
     Raises:
-      JaxschedError: it waits longer, or has not been submitted yet.
+      JaxschedError: it is longer ago, or to come.
     """
-    wait = whole_seconds(now - submitted, up=False)
-    if now - submitted <= -1 or wait > longest_s:
+    past = whole_seconds(now - since, up=False)
+    if now - since <= -1 or past > longest_s:
         raise JaxschedError(
-            f"waiting[{place}].submit_time is {shown(submitted)} at time {shown(now)}; accepted: "
-            f"up to {longest_s} s before, by the same clock"
+            f"{where} is {shown(since)} at time {shown(now)}; accepted: up to {longest_s} s "
+            "before, by the same clock"
         )
-    return max(wait, 0)
+    return max(past, 0)

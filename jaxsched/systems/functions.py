@@ -426,7 +426,11 @@ def cluster_reader(system: System) -> ClusterReader[Any]:
       JaxschedError: the system has no reader.
     """
     if system.front_end.reader is None:
-        raise JaxschedError(f"{system.name}: has no description of a cluster for front ends")
+        raise JaxschedError(
+            f"{system.name}: its policies cannot be served, for it does not say how a cluster is "
+            "described in JSON (no front_end in its System record); accepted: a policy of a system "
+            "that does"
+        )
     return system.front_end.reader()
 
 

@@ -151,13 +151,20 @@ def _problems(
 ) -> tuple[list[PlanningProblem], list[PlanningProblem]]:
     """One problem for each choice of widths, and those to search for prices."""
     run_time, submit = table["duration"], table["submit_time"] - table["submit_time"][0]
-    choices = relaxed_widths(table["num_gpus"], cluster.gpus_per_server, locality)
-    large = large_job_widths(choices, cluster.num_gpus)
-    large.sort(key=lambda widths: -float(widths @ run_time))
+    relaxed, large = width_choices(table["num_gpus"], run_time, cluster, locality)
     found = [
-        PlanningProblem(submit, widths, run_time, cluster.num_gpus) for widths in choices + large
+        PlanningProblem(submit, widths, run_time, cluster.num_gpus) for widths in relaxed + large
     ]
-    return found, found[: len(choices) + MOST_LARGE]
+    return found, found[: len(relaxed) + MOST_LARGE]
+
+
+def width_choices(
+    num_gpus: Integers, run_time: Integers, cluster: Cluster, locality: Locality
+) -> tuple[list[Integers], list[Integers]]:
+    """All of `relaxed_widths`, and of `large_job_widths`, these by the work that they count."""
+    relaxed = relaxed_widths(num_gpus, cluster.gpus_per_server, locality)
+    large = large_job_widths(relaxed, cluster.num_gpus)
+    return relaxed, sorted(large, key=lambda widths: -float(widths @ run_time))
 
 
 def relaxed_widths(num_gpus: Integers, gpus_per_server: int, locality: Locality) -> list[Integers]:
@@ -258,7 +265,7 @@ def srpt_bound(problem: PlanningProblem) -> float:
     Source: Schrage 1968.
     """
     used = problem.width > 0
-    finish, _ = _one_machine(problem, used, by_remaining=True)
+    finish, _ = one_machine(problem, used)
     late = sum(finish) / problem.capacity - int(np.sum(problem.submit_time[used]))
     return (late + float(np.sum(problem.duration[~used]))) / len(used)
 
@@ -285,9 +292,12 @@ def mean_busy_bound(problem: PlanningProblem) -> float:
     Source: Goemans, Queyranne, Schulz, Skutella and Wang 2002, section 2, with widths.
     """
     used = problem.width > 0
-    _, moment = _one_machine(problem, used, by_remaining=False)
-    work = (problem.width * problem.duration)[used] * problem.capacity
-    after = sum(twice / (2 * int(amount)) for twice, amount in zip(moment, work, strict=True))
+    work = (problem.width * problem.duration)[used]
+    _, moment = one_machine(problem, used, work.tolist())
+    after = sum(
+        twice / (2 * int(amount))
+        for twice, amount in zip(moment, work * problem.capacity, strict=True)
+    )
     halves = np.sum(np.where(used, problem.duration / 2, problem.duration))
     return (after + float(halves)) / len(used)
 
@@ -312,15 +322,15 @@ def work_bound(problem: PlanningProblem) -> float:
     return float(np.max(problem.submit_time + from_here / problem.capacity))
 
 
-def _one_machine(
-    problem: PlanningProblem, used: np.ndarray, *, by_remaining: bool
+def one_machine(
+    problem: PlanningProblem, used: np.ndarray, ranks: Sequence[float] | None = None
 ) -> tuple[list[int], list[int]]:
-    """A preemptive machine that does ``G`` units of work per second, least (remaining) work first.
+    """A preemptive machine that does ``G`` units of work per second, least rank first.
 
     Args:
       problem: jobs in order of submission.
       used: bool ``[n]``, the jobs to run, of positive width.
-      by_remaining: rank jobs by remaining work, otherwise by their whole work.
+      ranks: of each job that runs; None: its remaining work.
 
     Returns:
       Of each job that runs, in the time unit ``1 / G`` seconds: when it finishes, and twice the
@@ -329,13 +339,14 @@ def _one_machine(
     release = [time * problem.capacity for time in problem.submit_time[used].tolist()]
     work = (problem.width * problem.duration)[used].tolist()
     finish, moment = [0] * len(work), [0] * len(work)
-    queue: list[tuple[int, int, int]] = []  # rank, job, remaining work
+    ranks = work if ranks is None else ranks
+    queue: list[tuple[float, int, int]] = []  # rank, job, remaining work
     time = submitted = 0
     while submitted < len(work) or queue:
         if not queue:
             time = max(time, release[submitted])
         while submitted < len(work) and release[submitted] <= time:
-            heapq.heappush(queue, (work[submitted], submitted, work[submitted]))
+            heapq.heappush(queue, (ranks[submitted], submitted, work[submitted]))
             submitted += 1
         rank, job, remaining = queue[0]
         end = time + remaining
@@ -345,7 +356,7 @@ def _one_machine(
         remaining -= end - time
         time = end
         if remaining:
-            heapq.heapreplace(queue, (remaining if by_remaining else rank, job, remaining))
+            heapq.heapreplace(queue, (remaining if ranks is work else rank, job, remaining))
         else:
             heapq.heappop(queue)
             finish[job] = time

@@ -187,6 +187,22 @@ def with_speeds(
     return JobTable(found.columns, table.name, (*table.notes, note), table.schema)
 
 
+def speeds_of_type(speeds: Speeds, job_type: str, num_gpus: int) -> dict[str, int] | None:
+    """Thousandths of a type of jobs of a size by type of GPU; None: the table has none.
+
+    Args:
+      speeds: the table.
+      job_type: as there. Where the batch size is left out, the mean of those that there are.
+      num_gpus: GPUs of the job.
+    """
+    named = [{kind_of(name), kind_of(name.partition(_BATCH)[0])} for name in speeds.job_types]
+    rows = _rows_named(speeds, named, num_gpus, kind_of(job_type))
+    if not rows.size:
+        return None
+    means = speeds.thousandths[rows].mean(axis=0).astype(np.int64)
+    return dict(zip(speeds.gpu_types, means.tolist(), strict=True))
+
+
 def _codes(table: JobTable, job_types: npt.NDArray[np.str_] | None) -> Integers:
     """A number for what each job trains, int64 ``[n]``; -1: not known."""
     if job_types is not None:

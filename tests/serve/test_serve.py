@@ -35,9 +35,13 @@ from jaxsched.serve.application import Service
 from jaxsched.serve.openapi import document
 from jaxsched.systems import functions
 from tests.command_line import refused
+from tests.example_system import registered
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-SOURCES = ("sched2/pretrained", "sif=sched2/strict_sif", "dl2/pretrained", "chic/pretrained")
+SOURCES = (
+    *("sched2/pretrained", "sif=sched2/strict_sif", "dl2/pretrained", "chic/pretrained"),
+    "cluster/pretrained",
+)
 SMALL = 1024 * 64
 
 
@@ -127,8 +131,8 @@ def test_unix_time_and_any_spelling_of_a_model_are_decided_for(client, model, ti
 
 
 def test_what_a_service_tells_of_itself(client, service):
-    assert client.get("/healthz").json == {"status": "ok", "policies": 4}
-    assert set(client.get("/policies").json) == {"sched2", "sif", "dl2", "chic"}
+    assert client.get("/healthz").json == {"status": "ok", "policies": 5}
+    assert set(client.get("/policies").json) == {"sched2", "sif", "dl2", "chic", "cluster"}
     assert 'jaxsched_requests_total{path="/healthz",status="200"}' in client.get("/metrics").text
     described = client.get("/openapi.json").json
     assert described == document(service.policies)
@@ -384,7 +388,8 @@ def test_a_reload_that_fails_keeps_the_policies(service, client, monkeypatch):
     [
         (["sched2/nothing"], "nothing"),
         (["dl2/optimus"], "does not act step by step"),
-        (["cluster/fifo"], "no description of a cluster"),
+        (["cluster/las"], "accepted: env.suspends=true"),
+        (["sched2/sif", "--servers", "16x2,20x8"], "no servers of different sizes"),
         (["nowhere"], "nowhere"),
         (["a=sched2/sif", "a=sched2/dsif"], "two policies are called 'a'"),
         (["sched2/sif", "--host", "0.0.0.0"], "can be reached from elsewhere"),
@@ -397,3 +402,8 @@ def test_commands_that_cannot_be_served(words, message, capsys, monkeypatch):
 
     monkeypatch.setattr("jaxsched.serve.run._run", served)
     assert message in refused(capsys, "serve", *words)
+
+
+def test_systems_without_a_description_of_clusters_are_refused(capsys):
+    with registered():
+        assert "its policies cannot be served" in refused(capsys, "serve", "weighted/fifo")

@@ -206,6 +206,17 @@ def test_places_are_those_of_the_request_not_of_the_order(sched2):
         read(sched2, functions.cluster_reader(sched2).example | {"waiting": waiting})
 
 
+@pytest.mark.parametrize("size", [(1, 1), (2, 4), (40, 8)])
+@pytest.mark.parametrize("name", ["sched2", "dl2", "das", "mlfs", "cluster"])
+def test_every_cluster_has_an_example(name, size):
+    """With which a service compiles its programs."""
+    system = registry.get(name)
+    reader = functions.cluster_reader(system)
+    env = functions.environment(system, **system.environment.of_servers(*size))
+    env = reader.environment(env)
+    reader.read(env, [reader.example_for(env)], LENGTH)
+
+
 def test_clusters_of_other_sizes(sched2):
     """The reader takes the size from the environment."""
     reader = functions.cluster_reader(sched2)

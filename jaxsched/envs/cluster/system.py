@@ -17,6 +17,7 @@ from jaxsched.envs.cluster.heuristics import (
 from jaxsched.envs.cluster.jobs import LOAD, PHILLY, RUN_TIMES, WORKLOAD, with_owners
 from jaxsched.envs.cluster.learn import NOTES, PRESETS, WIDTHS, ClusterValue, JobScorer
 from jaxsched.envs.cluster.show import cases, log
+from jaxsched.envs.cluster.show.front_end import ClusterJobsReader
 from jaxsched.systems import system
 from jaxsched.systems.parts import Kind, Network, Rule, TraceSet
 
@@ -164,6 +165,7 @@ SYSTEM = system.System(
     networks=system.Networks(_network, _value, default=USUAL),
     recipes=system.Recipes(PRESETS, NOTES),
     cases=system.Cases(cases.read, cases.WHOLE),
+    front_end=system.FrontEnd(ClusterJobsReader),
     training=system.Training(
         planning_horizon_s=86_400.0,
         horizon_s=86_400.0,

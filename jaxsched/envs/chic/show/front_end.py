@@ -177,9 +177,11 @@ class ChicReader(ClusterReader[Chic]):
         del params
         return Decision(*[jnp.zeros(env.window, jnp.int32)] * 2)
 
-    def decided(self, so_far: Decision, state: State, timestep: TimeStep) -> tuple[Decision, Array]:
+    def decided(
+        self, so_far: Decision, state: State, after: State, timestep: TimeStep
+    ) -> tuple[Decision, Array]:
         """Until the workloads train."""
-        del so_far
+        del so_far, after
         held = Decision(
             column([row.workers for row in state.rows]),
             column([row.servers for row in state.rows]),

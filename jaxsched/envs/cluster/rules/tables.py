@@ -39,6 +39,7 @@ from jaxsched.trace_replay.tables import (
 from jaxsched.types import Array
 
 F1 = Policy("f1")
+LEAST_SIZES = 16
 
 
 class Jobs(NamedTuple):
@@ -201,6 +202,22 @@ def build_jobs(
         tasks=_tasks(checked, cluster) if policy.placement == "fgd" else None,
         events=None if events[0] is None else jax.tree.map(_on_device, *events),
         expected=stacked([_expected(table, policy) for table in checked], 1) if reserved else None,
+    )
+
+
+def with_room(jobs: Jobs) -> Jobs:
+    """The same tables with as many owners and scopes as so many jobs can have at most.
+
+    So tables of one length share programs, whoever owns their jobs. Room for the numbers of GPUs
+    that jobs request is a power of two.
+    """
+    count, sizes = jobs.empty_row, np.asarray(jobs.sizes)
+    most_sizes = max(LEAST_SIZES, 1 << (len(sizes) - 1).bit_length())
+    scopes = 1 + (len(history.SCOPES) - 1) * count  # one holds all jobs
+    return jobs._replace(
+        owners=to_device(np.ones(count, bool)),
+        scopes=to_device(np.ones(scopes + len(history.SCOPES), bool)),
+        sizes=to_device(np.pad(sizes, (0, most_sizes - len(sizes)))),  # no job requests 0
     )
 
 

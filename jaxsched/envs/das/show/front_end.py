@@ -41,8 +41,8 @@ from jaxsched.systems.cluster_reader import (
     jobs_of,
     name_of,
     order_of,
+    passed,
     shown,
-    waited,
     whole,
 )
 from jaxsched.types import Array, TimeStep
@@ -189,6 +189,22 @@ class DASReader(ClusterReader[DAS]):
         """``first`` sampling, and steps from decision to decision."""
         return replace(env, sampling="first", events_per_step=0)
 
+    def example_for(self, env: DAS) -> Cluster:
+        """A job on half of a machine or two; one of small instances and one of whole machines."""
+        gpus, machines = env.gpus_per_server, range(min(env.num_servers, 2))
+        (running,), (first, second) = self.example["running"], self.example["waiting"]
+        half = {
+            "gpus_per_instance": max(gpus // 2, 1),
+            "machines": {str(machine): 1 for machine in machines},
+        }
+        few = {"num_instances": min(gpus, 8), "gpus_per_instance": 1}
+        wide = {"num_instances": len(machines), "gpus_per_instance": gpus}
+        return {
+            **self.example,
+            "running": [{**running, **half}],
+            "waiting": [{**first, **few}, {**second, **wide}],
+        }
+
     def num_jobs(self, cluster: Cluster) -> int:
         """Number of waiting and running jobs."""
         return super().num_jobs(cluster) + len(field(cluster, "running", list, "a list of jobs"))
@@ -251,9 +267,11 @@ class DASReader(ClusterReader[DAS]):
         shape = env.window, env.num_servers
         return Choice(jnp.zeros(shape, jnp.int8), jnp.zeros(env.window, bool))
 
-    def decided(self, so_far: Choice, state: State, timestep: TimeStep) -> tuple[Choice, Array]:
+    def decided(
+        self, so_far: Choice, state: State, after: State, timestep: TimeStep
+    ) -> tuple[Choice, Array]:
         """One step decides."""
-        del so_far, state
+        del so_far, state, after
         return Choice(timestep.metrics.counts, timestep.metrics.failed), jnp.bool_(True)
 
     def answer(self, env: DAS, cluster: Cluster, decision: Choice) -> dict[str, Any]:
@@ -287,7 +305,10 @@ def _read(env: DAS, cluster: Cluster) -> _Part:
     waiting, _ = jobs_of(cluster, "waiting", ESTIMATES)
     running, _ = jobs_of(cluster, "running", ESTIMATES)
     now, order = clock(cluster, "time"), order_of(waiting, "waiting")
-    waits = [waited(waiting[place]["submit_time"], now, place) for place in order]
+    waits = [
+        passed(waiting[place]["submit_time"], now, f"waiting[{place}].submit_time")
+        for place in order
+    ]
     time = max(waits, default=0)
     counts = [_counts(env, job, f"running[{place}].") for place, job in enumerate(running)]
     records = [

@@ -251,7 +251,11 @@ class DL2Reader(ClusterReader[DL2]):
         return Decision(zeros, zeros)
 
     def decided(
-        self, so_far: Decision, state: dynamics.ClusterState, timestep: TimeStep
+        self,
+        so_far: Decision,
+        state: dynamics.ClusterState,
+        after: dynamics.ClusterState,
+        timestep: TimeStep,
     ) -> tuple[Decision, Array]:
         """Until the slot ends."""
         metrics = timestep.metrics

@@ -7,6 +7,7 @@ Axes: ``A`` jobs of the window, ``K`` places for tasks, ``R`` rows of running ta
 """
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any, NamedTuple
@@ -67,8 +68,8 @@ from jaxsched.systems.cluster_reader import (
     jobs_of,
     name_of,
     order_of,
+    passed,
     shown,
-    waited,
     whole,
 )
 from jaxsched.types import Array, PRNGKey, TimeStep
@@ -368,6 +369,12 @@ class MLFSReader(ClusterReader[MLFS]):
         options = {option.name: getattr(env, option.name) for option in fields(MLFS)}
         return OneSlot(**{**options, "slot_every": 0})
 
+    def example_for(self, env: MLFS) -> Cluster:
+        """The running task on a GPU that there is."""
+        example: dict[str, Any] = deepcopy(dict(self.example))
+        example["jobs"][0]["tasks"][1]["gpu"] = min(1, env.gpus[0] - 1)
+        return example
+
     def read(self, env: MLFS, clusters: Sequence[Cluster], length: int) -> tuple[Params, Described]:
         """See the base class."""
         parts = [_read(env, cluster, number) for number, cluster in enumerate(clusters)]
@@ -428,10 +435,10 @@ class MLFSReader(ClusterReader[MLFS]):
         return Placements(none, none, none)
 
     def decided(
-        self, so_far: Placements, state: State, timestep: TimeStep
+        self, so_far: Placements, state: State, after: State, timestep: TimeStep
     ) -> tuple[Placements, Array]:
         """Until no offer is left."""
-        del so_far, state
+        del so_far, state, after
         return timestep.metrics.placements, timestep.metrics.complete
 
     def answer(self, env: MLFS, cluster: Cluster, decision: Placements) -> dict[str, Any]:
@@ -528,7 +535,9 @@ def _read(env: MLFS, cluster: Cluster, number: int) -> tuple[list[dict[str, Any]
     if not isinstance(busy, bool):
         raise JaxschedError(f"busy is {shown(busy)}; accepted: true or false")
     now, order = clock(cluster, "time"), order_of(jobs, "jobs")
-    waits = [waited(jobs[place]["submit_time"], now, place) for place in order]
+    waits = [
+        passed(jobs[place]["submit_time"], now, f"jobs[{place}].submit_time") for place in order
+    ]
     slot = -(-max(waits) // SLOT_S)
     records = [
         _record(jobs[place], SLOT_S * slot - wait, f"jobs[{place}].")

@@ -47,8 +47,8 @@ from jaxsched.systems.cluster_reader import (
     jobs_of,
     name_of,
     order_of,
+    passed,
     shown,
-    waited,
     whole,
     whole_seconds,
 )
@@ -231,6 +231,15 @@ class Sched2Reader(ClusterReader[Sched2]):
         """Without automatic advance, since the clock is the front end's."""
         return replace(env, auto_advance=False)
 
+    def example_for(self, env: Sched2) -> Cluster:
+        """A full server; the first job as large as a server."""
+        gpus, (first, second) = env.gpus_per_server, self.example["waiting"]
+        return {
+            **self.example,
+            "busy_until": [[9000] * gpus, *([[None] * gpus] * (env.num_servers - 1))],
+            "waiting": [{**first, "num_gpus": gpus}, second],
+        }
+
     def num_jobs(self, cluster: Cluster) -> int:
         """The waiting ones, and one to come."""
         return super().num_jobs(cluster) + 1
@@ -264,10 +273,10 @@ class Sched2Reader(ClusterReader[Sched2]):
         return Start(no, nobody, zero, zero, zero, zero, gpus, no)
 
     def decided(
-        self, so_far: Start, state: ClusterState, timestep: TimeStep
+        self, so_far: Start, state: ClusterState, after: ClusterState, timestep: TimeStep
     ) -> tuple[Start, Array]:
         """One step decides."""
-        del so_far, state
+        del so_far, state, after
         return timestep.metrics.start, jnp.bool_(True)
 
     def estimated(self, cluster: Cluster) -> list[dict[str, Any]]:
@@ -317,7 +326,10 @@ def _read(env: Sched2, cluster: Cluster) -> _Part:
     jobs, _ = jobs_of(cluster, "waiting", ESTIMATES)
     now = clock(cluster, "time")
     order = order_of(jobs, "waiting")
-    waits = [waited(jobs[place]["submit_time"], now, place, LONGEST) for place in order]
+    waits = [
+        passed(jobs[place]["submit_time"], now, f"waiting[{place}].submit_time", LONGEST)
+        for place in order
+    ]
     time = max(waits, default=0)
     records, most_gpus = [], env.num_servers * env.gpus_per_server
     for place, wait in zip(order, waits, strict=True):
