@@ -549,6 +549,7 @@ MLFS = Evidence(
             "E1_real",
             "E2_real",
             "E3_large",
+            "E3_whole",
             "E4_real",
             "E5_real",
             "E6_real",
