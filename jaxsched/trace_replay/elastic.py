@@ -22,7 +22,8 @@ The other policies are ours:
     Optimus' greedy choice (Peng et al., EuroSys'18): to the job whose remaining time falls most.
     Knows how much is left. Batch sizes follow.
 
-These two choose anew where jobs come or end, and every ``period_s``.
+These two choose anew where jobs come or end, and every ``period_s``. A running job counts as slower
+on any number of GPUs but its own, by (age + restart) / (age - restarts so far), as in section 4.2.
 """
 
 import csv
@@ -200,16 +201,25 @@ class _Greedy:
     """GPUs one by one to the job of which one more is worth most."""
 
     cost: Callable[[_Job, int], float]
+    restart_s: int
     period_s: int
     last: Mapping[_Job, int] = field(default_factory=dict)
     since: int = 0
 
     def __call__(self, now: int, jobs: list[_Job], capacity: int) -> Mapping[int, int]:
         if set(self.last) != set(jobs) or now - self.since >= self.period_s:
-            self.last, self.since = self._chosen(jobs, capacity), now
+            self.last, self.since = self._chosen(now, jobs, capacity), now
         return {k: self.last[job] for k, job in enumerate(jobs)}
 
-    def _chosen(self, jobs: list[_Job], capacity: int) -> dict[_Job, int]:
+    def _cost(self, job: _Job, num_gpus: int, now: int) -> float:
+        """What is lowered, with the restart that another number of GPUs would cost."""
+        cost = self.cost(job, num_gpus)
+        if not job.nodes or num_gpus == job.num_gpus:
+            return cost
+        age = now - job.asked.submit_time
+        return cost * (age + self.restart_s) / max(age - job.restarts * self.restart_s, 1e-3)
+
+    def _chosen(self, now: int, jobs: list[_Job], capacity: int) -> dict[_Job, int]:
         gpus = {job: int(k < capacity) for k, job in enumerate(jobs)}
         free = capacity - sum(gpus.values())
         queue: list[tuple[float, int, int]] = []  # less the gain for each GPU, place, GPUs then
@@ -217,9 +227,9 @@ class _Greedy:
         def offer(place: int) -> None:
             job = jobs[place]
             most = min(job.application.most_gpus, gpus[job] + free)
-            now_at = self.cost(job, gpus[job])
+            now_at = self._cost(job, gpus[job], now)
             gains = [
-                ((self.cost(job, then) - now_at) / (then - gpus[job]), place, then)
+                ((self._cost(job, then, now) - now_at) / (then - gpus[job]), place, then)
                 for then in range(gpus[job] + 1, most + 1)
             ]
             if gains and min(gains)[0] < 0:
@@ -281,7 +291,7 @@ def replay_elastic(
     """
     _check(jobs, applications, policy, num_nodes, gpus_per_node, round_s, restart_s, period_s)
     fixed = policy in FIXED
-    choose = FIXED[policy]() if fixed else _Greedy(ELASTIC[policy], period_s)
+    choose = FIXED[policy]() if fixed else _Greedy(ELASTIC[policy], restart_s, period_s)
     every = [_Job(job, applications[job.application], fixed) for job in jobs]
     now, rounds = 0, 0
     while any(job.end is None for job in every):
