@@ -244,6 +244,10 @@ class Environment(ABC):
         """What tables must have of jobs besides, with a value that this cluster can always hold."""
         return {}
 
+    def fitted(self, table: Any) -> Any:
+        """A job table of a log, jobs cut that no server could hold; by default as it is."""
+        return table
+
     def largest_job(self) -> int | None:
         """GPUs of the largest job that can run, if fewer than the cluster's; else None."""
         return None

@@ -203,7 +203,8 @@ def _episodes(
     digest = trace.digest()
     trace = _part(trace, options.part)
     asked = {"mean_gap_s": options.mean_gap_s, "load": options.load}
-    config = functions.mapping(system, env or functions.environment(system), **asked)
+    env = env or functions.environment(system)
+    config = functions.mapping(system, env, **asked)
     share_gpus = any(kind.busy_gpu_seconds is not None for kind in system.jobs.workload.jobs)
     anew = options.load is not None and share_gpus  # the load is that of the system's own jobs
     imported = import_trace(
@@ -217,7 +218,7 @@ def _episodes(
     how = "consecutive pieces" if options.cut else f"resampled, seed {options.seed}"
     if not imported.tables:
         raise JaxschedError(f"{name_or_path}: has fewer than {num_jobs} usable jobs")
-    tables = system.jobs.adapted(imported.tables)
+    tables = [env.fitted(table) for table in system.jobs.adapted(imported.tables)]
     if anew:
         tables = rescale_tables(tables, config, name_or_path).tables
     return Episodes(

@@ -78,7 +78,7 @@ def _of_log(
         num_jobs=num_jobs or system.jobs.num_jobs,
         config=functions.mapping(system, env, mean_gap_s=None, load=None),
     )
-    return list(imported.tables)
+    return [env.fitted(table) for table in system.jobs.adapted(imported.tables)]
 
 
 def _tables(

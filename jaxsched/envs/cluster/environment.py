@@ -1,7 +1,7 @@
 """Rigid jobs as an environment: which waiting job starts next, and which are suspended."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, NamedTuple
 
 import jax
@@ -22,6 +22,7 @@ from jaxsched.ops.batching import select
 from jaxsched.options import Bounds
 from jaxsched.trace_replay import Cluster, Policy
 from jaxsched.trace_replay.cluster import MAX_GPUS
+from jaxsched.trace_replay.demands import capped
 from jaxsched.trace_replay.gpu_types import columns_of
 from jaxsched.trace_replay.outages import Outages, outages_told
 from jaxsched.trace_replay.policies import (
@@ -216,6 +217,14 @@ class ClusterJobs(Environment):
         speeds = {} if self.speeds else {each.name: 1000 for each in columns_of(self.cluster)}
         told = {"estimate": 60} if self.reservations and self.run_times == "estimates" else {}
         return {**needs, **speeds, **told}
+
+    def fitted(self, table: JobTable) -> JobTable:
+        """Jobs of a log whose CPUs or memory no server has are cut, which a note says."""
+        if not self.cluster.demands:
+            return table
+        table, count = capped(table, self.cluster)
+        note = f"jobs capped at the {' and '.join(self.cluster.demands)} of servers"
+        return replace(table, notes=(*table.notes, note)) if count else table
 
     def largest_job(self) -> int | None:
         """Most GPUs of a job on one kind of servers, where servers differ in size."""

@@ -5,11 +5,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import jaxsched
 from jaxsched.envs.cluster import ClusterJobs
 from jaxsched.envs.cluster.system import SYSTEM
 from jaxsched.errors import JaxschedError
 from jaxsched.runs.saved_policies import smallest_params
-from jaxsched.trace_replay import Policy
+from jaxsched.trace_replay import Policy, from_trace
+from jaxsched.traces.formats import load
 from tests.envs.cluster.rules.test_gpu_types import play
 from tests.trace_replay.test_demands import CLUSTERS, plain, with_demands
 from tests.trace_replay.test_gpu_types import TABLES
@@ -72,3 +74,15 @@ def test_the_smallest_job_runs_on_any_servers(servers):
 def test_what_is_refused_in_one_line(options, match):
     with pytest.raises(JaxschedError, match=match):
         ClusterJobs(servers="2x4/8/20", **options)
+
+
+def test_jobs_of_a_log_that_no_server_holds_are_capped(tmp_path):
+    rows = ("submit_time,num_gpus,duration,cpus,memory_gb", "0,1,60,90,4", "5,2,60,8,8")
+    (tmp_path / "log.csv").write_text("\n".join(rows) + "\n")
+    log = load(tmp_path / "log.csv")
+    env, params = jaxsched.make("cluster", trace=log, num_traces=4, num_jobs=3, servers="2x4/32/64")
+    assert params.jobs.demand[..., 0].max() == 32_000  # a server's, for the job of 90
+    table = env.fitted(from_trace(log))
+    assert table["cpus"].tolist() == [32, 8]
+    assert table.notes[-1] == "jobs capped at the cpus and memory_gb of servers"
+    assert ClusterJobs(num_servers=2).fitted(table) is table
