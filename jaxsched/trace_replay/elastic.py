@@ -26,7 +26,6 @@ These two choose anew where jobs come or end, and every ``period_s``. A running 
 on any number of GPUs but its own, by (age + restart) / (age - restarts so far), as in section 4.2.
 """
 
-import csv
 import heapq
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -37,7 +36,14 @@ import numpy as np
 from jaxsched.errors import JaxschedError
 from jaxsched.files import PathLike
 from jaxsched.jobs.columns import describe_value
-from jaxsched.trace_replay.goodput import Application, Batch, Floats, Integers, Placement
+from jaxsched.trace_replay.goodput import (
+    Application,
+    Batch,
+    Floats,
+    Integers,
+    Placement,
+    rows_of,
+)
 
 TIRESIAS_GPU_S = 3600 * 16
 MOST_JOBS = 10_000
@@ -393,15 +399,8 @@ def read_workload(file: PathLike) -> list[ElasticJob]:
     Raises:
       JaxschedError: one line with the row and what is accepted.
     """
-    try:
-        with open(file, encoding="utf-8-sig", newline="") as lines:
-            rows = list(csv.DictReader(lines))[: MOST_JOBS + 1]
-    except (OSError, ValueError, csv.Error) as error:
-        raise JaxschedError(f"{file}: cannot be read ({error})") from None
-    if not 0 < len(rows) <= MOST_JOBS:
-        raise JaxschedError(f"{file}: {len(rows)} jobs; accepted: 1 to {MOST_JOBS}")
     jobs = []
-    for number, row in enumerate(rows, 1):
+    for number, row in enumerate(rows_of(file, MOST_JOBS), 1):
         texts = [row.get(name) or "" for name in WORKLOAD]
         whole = [texts[k] for k in (1, 3, 4)]
         if not all(each.isascii() and each.isdecimal() and len(each) < 10 for each in whole):

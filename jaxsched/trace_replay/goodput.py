@@ -20,6 +20,7 @@ import csv
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -280,15 +281,25 @@ def _batch_size(file: Path) -> int:
     return int(digits)
 
 
-def _columns(file: Path, names: tuple[str, ...]) -> Floats:
-    """Columns of a table of numbers, float64 ``[rows, columns]``."""
+def rows_of(file: PathLike, most: int) -> list[dict[str, Any]]:
+    """The rows of a table with a header.
+
+    Raises:
+      JaxschedError: the file cannot be read, has no rows, or more than so many.
+    """
     try:
         with open(file, encoding="utf-8-sig", newline="") as lines:
-            rows = list(csv.DictReader(lines))[: MOST_ROWS + 1]
+            rows = list(islice(csv.DictReader(lines), most + 1))
     except (OSError, ValueError, csv.Error) as error:
         raise JaxschedError(f"{file}: cannot be read ({error})") from None
-    if not 0 < len(rows) <= MOST_ROWS:
-        raise JaxschedError(f"{file}: {len(rows)} rows; accepted: 1 to {MOST_ROWS}")
+    if not 0 < len(rows) <= most:
+        raise JaxschedError(f"{file}: {len(rows)} rows; accepted: 1 to {most}")
+    return rows
+
+
+def _columns(file: Path, names: tuple[str, ...]) -> Floats:
+    """Columns of a table of numbers, float64 ``[rows, columns]``."""
+    rows = rows_of(file, MOST_ROWS)
     found = np.zeros((len(rows), len(names)))
     for number, row in enumerate(rows):
         for column, name in enumerate(names):
