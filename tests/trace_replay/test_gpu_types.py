@@ -135,3 +135,18 @@ def test_too_many_different_jobs_are_refused():
 def test_the_order_by_slowdowns_needs_places():
     with pytest.raises(JaxschedError, match="order slowdown with mode block .*accepted: skip"):
         Policy("slowdown", "block")
+
+
+@pytest.mark.parametrize("order", ["fifo", "sjf", "spf"])
+def test_partitions_are_as_clusters_of_their_own(order):
+    policy = Policy(order, "skip")
+    for seed in range(4):
+        table = random_columns(seed, 20, 4)
+        where = np.random.default_rng([seed, 3]).integers(0, 2, 20)
+        speeds = {f"speed_{name}": 1000 * (where == k) for k, name in enumerate("ab")}
+        together = replay(table | speeds, Cluster.of("2x4@a,1x4@b"), policy)
+        for own, servers in ((where == 0, 2), (where == 1, 1)):
+            part = {name: np.asarray(column)[own] for name, column in table.items()}
+            alone = replay(part, Cluster(servers, 4), policy)
+            np.testing.assert_array_equal(together.start[own], alone.start)
+            np.testing.assert_array_equal(together.end[own], alone.end)
