@@ -60,16 +60,6 @@ def redrawn(options: argparse.Namespace) -> None:
             "share": found.share,
             "widths": found.widths,
             "avg_jct": means,
-            "over_sjf": {rule: _ratio(means[rule], means["sjf"]) for rule in means},
         }
         report(f"{name}: { ({rule: round(np.mean(each)) for rule, each in means.items()}) }")
         write(options.out / "redrawn.json", {"trials": TRIALS, "workloads": played})
-
-
-def _ratio(over: list[float], under: list[float]) -> list[float]:
-    """Ratio of the means over the draws, with its 95 % bootstrap."""
-    pairs = np.array([over, under])
-    chosen = np.random.default_rng(0).integers(0, len(over), (10_000, len(over)))
-    resampled = pairs[:, chosen].mean(axis=2)
-    middle = pairs[0].mean() / pairs[1].mean()
-    return [float(middle), *np.percentile(resampled[0] / resampled[1], [2.5, 97.5]).tolist()]

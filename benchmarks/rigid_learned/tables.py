@@ -10,6 +10,7 @@ import numpy as np
 from benchmarks.rigid_learned.parts import words
 from benchmarks.rigid_learned.tails import CHOSEN, LIBRARY, SHOWN
 from benchmarks.scripts import read_json, table
+from jaxsched.results.statistics import ratio_interval
 
 RESULTS = Path(__file__).parents[1] / "results"
 KNOWING = ("sjf", "srtf")
@@ -85,19 +86,17 @@ def redrawn_table(played: Mapping[str, Any]) -> str:
         [
             name,
             f"{np.mean(row['avg_jct']['sjf']):,.0f}",
-            *(
-                f"{row['over_sjf'][each][0]:.2f} {interval(row['over_sjf'][each][1:])}"
-                for each in REDRAWN
-            ),
+            *(over_sjf(row["avg_jct"], each) for each in REDRAWN),
         ]
         for name, row in played.items()
     ]
     return table(["", "sjf* (s)", *(LABELLED.get(each, each) for each in REDRAWN)], rows)
 
 
-def interval(ends: Sequence[float]) -> str:
-    """Two digits in brackets."""
-    return f"[{ends[0]:.2f}, {ends[1]:.2f}]"
+def over_sjf(means: Mapping[str, Sequence[float]], rule: str) -> str:
+    """The ratio of the means over draws."""
+    ratio = ratio_interval(means[rule], means["sjf"])
+    return f"{ratio.estimate:.2f} [{ratio.low:.2f}, {ratio.high:.2f}]"
 
 
 def turned(played: Mapping[str, Any], rules: Sequence[str]) -> str:

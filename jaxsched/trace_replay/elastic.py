@@ -111,15 +111,14 @@ class _Job:
         return sum(self.nodes.values())
 
     def choose_batch(self) -> None:
-        epoch = min(self.epoch, len(self.application.done) - 1)
         if self.fixed:
             self.batch = self.application.split(self.asked.batch_size, self.num_gpus)
         else:
-            self.batch, _ = self.application.best(self.num_gpus, epoch)
+            self.batch, _ = self.application.best(self.num_gpus, self.epoch)
 
     def train(self, now: int, seconds: int) -> None:
         """One round from ``now`` on."""
-        if not self.nodes or self.end is not None:
+        if not self.nodes:
             return
         used = min(self.stopped_s, seconds)
         self.stopped_s -= used
@@ -140,6 +139,8 @@ class _Job:
                 else:
                     self.choose_batch()
         self.gpu_seconds += self.num_gpus * (clock - now)
+        if self.end is not None:
+            self.nodes = {}
 
     def move(self, nodes: dict[int, int], now: int, restart_s: int) -> None:
         self.nodes = nodes
@@ -154,8 +155,8 @@ class _Job:
         return self.application.seconds_left(num_gpus, self.epoch, self.progress)
 
 
-Choice = Callable[[int, list[_Job], int], Mapping[int, int]]
-"""Time, jobs in the system, GPUs of the cluster -> GPUs of each job by its place in the list."""
+Choice = Callable[[int, list[_Job], int], Mapping[_Job, int]]
+"""Time, jobs in the system, GPUs of the cluster -> GPUs of the jobs that have some."""
 
 
 class _Tiresias:
@@ -167,7 +168,7 @@ class _Tiresias:
         self.attained_s: dict[_Job, int] = {}
         self.before = 0
 
-    def __call__(self, now: int, jobs: list[_Job], capacity: int) -> Mapping[int, int]:
+    def __call__(self, now: int, jobs: list[_Job], capacity: int) -> Mapping[_Job, int]:
         there = set(jobs)
         high, low = ([job for job in queue if job in there] for queue in self.queues)
         high += [job for job in jobs if job not in self.attained_s]
@@ -181,7 +182,7 @@ class _Tiresias:
                 low.append(job)
         self.queues, self.before = (high, low), now
         self.running = _first_that_fit(high + low, capacity)
-        return {jobs.index(job): gpus for job, gpus in self.running.items()}
+        return self.running
 
 
 def _first_that_fit(jobs: Sequence[_Job], capacity: int) -> dict[_Job, int]:
@@ -193,13 +194,11 @@ def _first_that_fit(jobs: Sequence[_Job], capacity: int) -> dict[_Job, int]:
     return chosen
 
 
-def _fifo(now: int, jobs: list[_Job], capacity: int) -> Mapping[int, int]:
+def _fifo(now: int, jobs: list[_Job], capacity: int) -> Mapping[_Job, int]:
     del now
     running = [job for job in jobs if job.nodes]
     waiting = [job for job in jobs if not job.nodes]
-    return {
-        jobs.index(job): gpus for job, gpus in _first_that_fit(running + waiting, capacity).items()
-    }
+    return _first_that_fit(running + waiting, capacity)
 
 
 @dataclass(eq=False)
@@ -212,10 +211,10 @@ class _Greedy:
     last: Mapping[_Job, int] = field(default_factory=dict)
     since: int = 0
 
-    def __call__(self, now: int, jobs: list[_Job], capacity: int) -> Mapping[int, int]:
+    def __call__(self, now: int, jobs: list[_Job], capacity: int) -> Mapping[_Job, int]:
         if set(self.last) != set(jobs) or now - self.since >= self.period_s:
             self.last, self.since = self._chosen(now, jobs, capacity), now
-        return {k: self.last[job] for k, job in enumerate(jobs)}
+        return self.last
 
     def _cost(self, job: _Job, num_gpus: int, now: int) -> float:
         """What is lowered, with the restart that another number of GPUs would cost."""
@@ -254,8 +253,8 @@ class _Greedy:
 
 
 def _slowness(job: _Job, num_gpus: int) -> float:
-    epoch = min(job.epoch, len(job.application.done) - 1)
-    return job.application.best(1, epoch)[1] / job.application.best(num_gpus, epoch)[1]
+    best = job.application.best
+    return best(1, job.epoch)[1] / best(num_gpus, job.epoch)[1]
 
 
 FIXED: dict[str, Callable[[], Choice]] = {"tiresias": _Tiresias, "fifo": lambda: _fifo}
@@ -307,9 +306,6 @@ def replay_elastic(
             job.train(now, round_s)
         now, rounds = now + round_s, rounds + 1
         there = [job for job in every if job.asked.submit_time <= now and job.end is None]
-        for job in every:
-            if job.end is not None:
-                job.nodes = {}
         if there:
             chosen = choose(now, there, num_nodes * gpus_per_node)
             _place(there, chosen, now, (num_nodes, gpus_per_node), restart_s)
@@ -325,24 +321,26 @@ def replay_elastic(
 
 
 def _place(
-    jobs: list[_Job], chosen: Mapping[int, int], now: int, cluster: tuple[int, int], restart_s: int
+    jobs: list[_Job], chosen: Mapping[_Job, int], now: int, cluster: tuple[int, int], restart_s: int
 ) -> None:
     """Give jobs the GPUs chosen, in the order of ``chosen``; who has as many keeps them."""
     free = dict.fromkeys(range(cluster[0]), cluster[1])
-    kept = [k for k, job in enumerate(jobs) if job.num_gpus == chosen.get(k, 0)]
-    for k in kept:
-        for node, count in jobs[k].nodes.items():
+    kept = {job for job in jobs if job.num_gpus == chosen.get(job, 0)}
+    for job in kept:
+        for node, count in job.nodes.items():
             free[node] -= count
-    for k, job in enumerate(jobs):
-        if k not in kept and not chosen.get(k, 0):
+    for job in jobs:
+        if job not in kept and not chosen.get(job, 0):
             job.move({}, now, restart_s)
-    for k in [k for k in chosen if k not in kept and chosen[k]]:
+    for job, gpus in chosen.items():
+        if job in kept or not gpus:
+            continue
         nodes: dict[int, int] = {}
-        while sum(nodes.values()) < chosen[k]:
+        while sum(nodes.values()) < gpus:
             node = max(free, key=free.__getitem__)
-            nodes[node] = min(free[node], chosen[k] - sum(nodes.values()))
+            nodes[node] = min(free[node], gpus - sum(nodes.values()))
             free[node] -= nodes[node]
-        jobs[k].move(nodes, now, restart_s)
+        job.move(nodes, now, restart_s)
 
 
 def _check(

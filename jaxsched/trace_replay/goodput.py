@@ -36,6 +36,7 @@ Integers = npt.NDArray[np.int64]
 Placement = tuple[int, ...]
 """GPUs on each node, in the order in which they were given."""
 
+NODE = 4  # GPUs of each node
 MOST_NODES = 16  # that were measured; more count as these
 MOST_ROWS = 2**16
 LARGEST_PART = {"yolov3": 8}
@@ -186,7 +187,7 @@ class Application:
     @cached_property
     def _best(self) -> dict[int, list[tuple[Batch, float]]]:
         found = {}
-        for gpus in range(1, min(self.most_gpus, 4 * MOST_NODES) + 1):
+        for gpus in range(1, min(self.most_gpus, NODE * MOST_NODES) + 1):
             placement = fewest_nodes(gpus)
             batches = self._candidates(gpus)
             times = np.array([self.step_times(placement, batch.part) for batch in batches])
@@ -215,10 +216,10 @@ class Application:
         ]
 
 
-def fewest_nodes(num_gpus: int, gpus_per_node: int = 4) -> Placement:
-    """Full nodes, and what is left on one more."""
-    whole, rest = divmod(num_gpus, gpus_per_node)
-    return (gpus_per_node,) * whole + ((rest,) if rest else ())
+def fewest_nodes(num_gpus: int) -> Placement:
+    """Full nodes of 4, and what is left on one more."""
+    whole, rest = divmod(num_gpus, NODE)
+    return (NODE,) * whole + ((rest,) if rest else ())
 
 
 def read_applications(folder: PathLike) -> dict[str, Application]:

@@ -143,11 +143,11 @@ def nonclairvoyant_bound(
     return Drawn(np.array(values), SHARES[share], int(which))
 
 
-def steps(longest: int, ratio: float = STEP) -> Integers:
-    """Edges of the steps, int64 ``[K + 1]``: 0, 1, and each ``ratio`` times the one before."""
+def steps(longest: int) -> Integers:
+    """Edges of the steps, int64 ``[K + 1]``: 0, 1, and each ``STEP`` times the one before."""
     edges = [0, 1]
     while edges[-1] < longest:
-        edges.append(max(edges[-1] + 1, int(edges[-1] * ratio)))
+        edges.append(max(edges[-1] + 1, int(edges[-1] * STEP)))
     return np.array(edges)
 
 

@@ -453,25 +453,36 @@ def _after_outage(rules: Rules, state: State, jobs: Jobs, deals: Array) -> State
     """
     failing, events = state.failing, jobs.events
     assert failing is not None and events is not None and state.waiting is not None
-    stopped = fl.victim(failing, events, state.time, state.free_from)
-    row = jnp.where(deals, stopped, jobs.empty_row)
-    stops = row < jobs.empty_row
-    hit = (state.job == row) & (state.free_from > state.time) & stops
+    victim = fl.victim(failing, events, state.time, state.free_from)
+    row = jnp.where(deals, victim, jobs.empty_row)
+    after, hit = stopped(state, jobs, row)
     speed = None
     if jobs.typed is not None:
         of_server = jnp.array(rules.cluster.server_kinds, jnp.int32)
         kind = jnp.max(jnp.where(jnp.any(hit, axis=0), of_server, 0))
         speed = jobs.typed.speed[row, kind]
+    return after._replace(
+        failing=fl.dealt_with(failing, events, state.time, row, speed, ~deals),
+        waiting=state.waiting.at[row].set(row < jobs.empty_row),
+    )
+
+
+def stopped(state: State, jobs: Jobs, row: Array) -> tuple[State, Array]:
+    """The state once a running job (scalar row) gave its GPUs back, and these, bool ``[M, S]``.
+
+    At ``empty_row`` nothing changes. What the job has still to run is not told here.
+    """
+    stops = row < jobs.empty_row
+    hit = (state.job == row) & (state.free_from > state.time) & stops
     freed = jnp.where(stops, jobs.num_gpus[row], 0)
-    return state._replace(
+    after = state._replace(
         free_from=jnp.where(hit, state.time, state.free_from),
         is_known=state.is_known | hit,
         running=state.running - stops,
         held=state.held.at[jobs.group[row]].add(-freed),
         queued=state.queued.at[jobs.group[row]].add(stops.astype(jnp.int32)),
-        failing=fl.dealt_with(failing, events, state.time, row, speed, ~deals),
-        waiting=state.waiting.at[row].set(stops),
     )
+    return after, hit
 
 
 def event_of_its_own(state: State, jobs: Jobs) -> tuple[State, Array]:

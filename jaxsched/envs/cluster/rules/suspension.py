@@ -108,19 +108,12 @@ def suspend_job(state: State, jobs: Jobs, position: Array, restart_s: Array) -> 
     """Suspend the running job at a position; at position W, no job."""
     assert state.accounts is not None and state.plan is not None
     row = jnp.append(state.window, jobs.empty_row)[position]
-    stops = row < jobs.empty_row
-    stopped = (state.job == row) & (state.free_from > state.time) & stops
     account = cut_run(dynamics.account_of(state, row), state.time, restart_s)
     account = account._replace(end=jnp.zeros_like(account.end))
-    freed = jnp.where(stops, jobs.num_gpus[row], 0)
-    return state._replace(
-        free_from=jnp.where(stopped, state.time, state.free_from),
-        is_known=state.is_known | stopped,
-        running=state.running - stops,
-        held=state.held.at[jobs.group[row]].add(-freed),
-        queued=state.queued.at[jobs.group[row]].add(stops.astype(jnp.int32)),
+    after, hit = dynamics.stopped(state, jobs, row)
+    return after._replace(
         accounts=state.accounts.at[row].set(
-            jnp.where(stops, jnp.stack(account), state.accounts[row])
+            jnp.where(row < jobs.empty_row, jnp.stack(account), state.accounts[row])
         ),
-        plan=state.plan._replace(leaving=state.plan.leaving & ~stopped),
+        plan=state.plan._replace(leaving=state.plan.leaving & ~hit),
     )

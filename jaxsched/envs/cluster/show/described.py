@@ -247,11 +247,7 @@ def _check_servers(env: ClusterJobs, held: Sequence[Mapping[int, int]], each: In
     """
     cluster = env.cluster
     names = ("GPUs", *cluster.demands)
-    limits = (
-        [np.array(env.server_gpus()) * UNIT, *limits_of(cluster)]
-        if cluster.kinds
-        else [np.array(env.server_gpus()) * UNIT]
-    )
+    limits = [np.array(env.server_gpus()) * UNIT, *limits_of(cluster)]
     needs = np.column_stack([np.full(len(held), UNIT), each])
     used = np.zeros((len(names), cluster.num_servers), np.int64)
     for servers, need in zip(held, needs, strict=True):
