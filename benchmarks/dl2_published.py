@@ -12,6 +12,9 @@ of each seed come out, completion times in whole slots on the five:
 - ours: of the policy that was best on the validation sequences, which also plays fresh sequences;
 - the authors': the lowest of all evaluations on the five themselves.
 
+``--moments`` begins reinforcement learning with Adam's moments of the supervised stage for the
+policy, its count of steps at 0, as the published learner does by restoring them.
+
 ``--seconds`` ends reinforcement learning early; the result tells after how many updates. It goes
 into the folder of results, ``dl2_published_NAME.json.xz``, its tables are printed and, with
 ``--page``, put between the marks of that page. ``--written`` prints what is there.
@@ -56,6 +59,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--preset", default="artefact")
     parser.add_argument("--set", action="append", default=[], dest="settings", metavar="path=value")
+    parser.add_argument("--moments", action="store_true", help="see above")
     parser.add_argument("--runs", type=Path, default=Path("runs/dl2_published"))
     parser.add_argument("--only", choices=("train", "judge"))
     parser.add_argument("--results", type=Path, default=RESULTS)
@@ -128,7 +132,9 @@ def train(options: argparse.Namespace) -> None:
     stages = stages_of(system, recipe, tables["train"])
     last = stages[-1]
     seeds, weights = jax.vmap(jax.random.key)(jnp.arange(options.seeds)), None
-    if policy_file(options.runs, 0).exists():  # the stages before have been trained
+    if (
+        policy_file(options.runs, 0).exists() and not options.moments
+    ):  # the stages before have been trained
         weights, _ = read_policies(options.runs, 0, structure_of(system, last, tables))
     for stage in stages[:-1] if weights is None else ():
         env, learner, loop, params = stage.env, stage.learner, stage.loop, stage.params_at(0.0)
@@ -137,8 +143,13 @@ def train(options: argparse.Namespace) -> None:
             env, learner, loop, carry, params, num_updates=stage.loop.num_updates
         )
         weights = jax.tree.map(jnp.copy, learner.policy_params(carry.learner_state))
+        moments = jax.tree.map(jnp.copy, carry.learner_state.optimiser)
     env, learner, loop, params = last.env, last.learner, last.loop, last.params_at(0.0)
     carry = training.init(env, learner, loop, seeds, params, weights)
+    if options.moments:
+        state, anew = carry.learner_state, jnp.zeros_like(moments.count)
+        both = state.optimiser._replace(policy=moments._replace(count=anew))
+        carry = carry._replace(learner_state=state._replace(optimiser=both))
     update, here = 0, facts()
     options.runs.mkdir(parents=True, exist_ok=True)
     metrics: list[dict[str, Any]] = []
@@ -151,6 +162,7 @@ def train(options: argparse.Namespace) -> None:
             run = {
                 "preset": options.preset,
                 "settings": options.settings,
+                "moments": options.moments,
                 "variants": list(last.variants),
                 "seeds": options.seeds,
                 "updates": update,

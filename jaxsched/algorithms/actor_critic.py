@@ -10,7 +10,7 @@ Decisions taken at one instant form a group and share its reward
         advantage = target - value(observation)
         policy: one Adam step on weight * (-log pi(action) * advantage - entropy_weight * H(pi))
         value: one Adam step on weight * (target - value(observation)) ** 2
-        new priorities min(|advantage| + floor, 1) ** alpha
+        new priorities min(|advantage| + floor, most) ** alpha
 
 A group that the rollout cuts is stored up to the cut and bootstraps there, or is held over until
 it ends (``held``); gradient steps can be taken for each group that ended (``step_per``).
@@ -35,6 +35,7 @@ from jaxsched.algorithms.actor_critic_gradients import (
     Batch,
     Credit,
     Explore,
+    Kept,
     Learning,
     Parts,
     learn_from,
@@ -66,12 +67,13 @@ class Decision(NamedTuple):
     discount: Array  # float32, 0 after a termination
     next_observation: PyTree  # first after the group
     weight: Array  # float32, 0 for decisions whose target is unknown
+    scores: Any  # float32 [A], log-probabilities it was drawn by; or (), see ``gradient_at``
 
 
 class Held(NamedTuple):
     """The last decisions of earlier rollouts, of which some wait for their group's end."""
 
-    rollout: Rollout  # leaves [H, B, ...], without extras and branches
+    rollout: Rollout  # leaves [H, B, ...], without branches
     waits: Array  # bool [H, B]
 
 
@@ -94,6 +96,7 @@ def actor_critic(
     config: ActorCriticConfig,
     explore: Explore | None = None,
     credit: Credit | None = None,
+    kept: Kept | None = None,
 ) -> Learner:
     """An actor-critic learner.
 
@@ -107,21 +110,23 @@ def actor_critic(
       credit: ``(observation, action, following) -> reward`` of single decisions, where the
         observation after their group tells; None: they share what the group earns. With replay
         only.
+      kept: ``(next_observation) -> bool`` of single decisions, which of them are learnt from;
+        None: all. With replay only.
 
     Returns:
       The learner. ``init`` takes parameters of the policy network; ``act`` samples unless
-      ``greedy`` and returns no extras.
+      ``greedy`` and returns no extras, or with ``gradient_at="stored"`` the log-probabilities.
 
     Raises:
-      JaxschedError: ``credit`` without replay.
+      JaxschedError: ``credit`` or ``kept`` without replay.
     """
-    if credit is not None and not config.capacity:
+    if not config.capacity and (credit is not None or kept is not None):
         raise JaxschedError(
-            f"ActorCriticConfig.capacity is {config.capacity}; single decisions are paid with "
-            "replay (capacity above 0) only"
+            f"ActorCriticConfig.capacity is {config.capacity}; single decisions are paid or left "
+            "out with replay (capacity above 0) only"
         )
     optimiser = clipped_adam(config.max_gradient_norm)
-    parts = Parts(policy, value, config, explore, optimiser, credit)
+    parts = Parts(policy, value, config, explore, optimiser, credit, kept)
     functions = partial(_init, parts), partial(_act, parts), partial(_update, parts)
     needs = _needs(config)
     return Learner(*functions, lambda state: state.params.policy, needs, layout=_layout)
@@ -183,6 +188,7 @@ def _empty_replay(config: ActorCriticConfig, specs: Specs) -> Replay:
         discount=jnp.float32(0),
         next_observation=observation,
         weight=jnp.float32(0),
+        scores=jnp.zeros(specs.action.num_actions) if config.stores_scores else (),
     )
     one = memory.init(example, config.capacity)
     return jax.tree.map(lambda x: jnp.broadcast_to(x, (config.num_clusters, *x.shape)), one)
@@ -210,7 +216,7 @@ def _nothing_held(config: ActorCriticConfig, specs: Specs) -> Held:
         elapsed=rows((), jnp.float32),
         next_observation=observation(),
         next_mask=mask(),
-        extras=(),
+        extras=rows((specs.action.num_actions,), jnp.float32) if config.stores_scores else (),
     )
     return Held(empty, rows((), bool))
 
@@ -222,16 +228,16 @@ def _act(
     mask: Array,
     key: PRNGKey,
     greedy: bool,
-) -> tuple[Array, tuple[()]]:
+) -> tuple[Array, Any]:
     logits = parts.logits(state.params.policy, observation)
     if greedy:
         return best_legal(logits, mask), ()
     draw_key, explore_key = jax.random.split(key)
-    action = jax.random.categorical(draw_key, log_probabilities(logits, mask))
-    action = action.astype(jnp.int32)
+    scores = log_probabilities(logits, mask)
+    action = jax.random.categorical(draw_key, scores).astype(jnp.int32)
     if parts.explore is not None:
         action = parts.explore(explore_key, observation, mask, action, state.updates)
-    return action, ()
+    return action, scores if parts.config.stores_scores else ()
 
 
 def _update(
@@ -289,8 +295,9 @@ def _stored(
     config = parts.config
     if not config.held:
         new = by_cluster(_decisions_of(parts, rollout, groups), config.num_clusters)
-        return jax.vmap(memory.add)(state.replay, new), None
-    own = rollout._replace(extras=(), branches=())
+        kept = by_cluster(_kept(parts, rollout), config.num_clusters)
+        return jax.vmap(memory.add)(state.replay, new, kept), None
+    own = rollout._replace(branches=())
     joined = jax.tree.map(
         lambda before, now: jnp.concatenate([before, now.astype(before.dtype)]),
         state.held.rollout,
@@ -301,10 +308,18 @@ def _stored(
     discount = returns.step_discounts(joined, state.hyper.gamma, horizon_s)
     groups = returns.group_transitions(joined, discount)
     new = by_cluster(_decisions_of(parts, joined, groups), config.num_clusters)
-    ended = by_cluster(unknown & groups.complete, config.num_clusters)
-    replay = jax.vmap(memory.add)(state.replay, new, ended)
+    ended, kept = unknown & groups.complete, _kept(parts, joined)
+    stored = by_cluster(ended if kept is None else ended & kept, config.num_clusters)
+    replay = jax.vmap(memory.add)(state.replay, new, stored)
     last, waits = jax.tree.map(lambda x: x[-config.held :], (joined, unknown & ~groups.complete))
     return replay, Held(last, waits)
+
+
+def _kept(parts: Parts, rollout: Rollout) -> Array | None:
+    """Decisions that are learnt from, bool ``[T, B]``; None: all."""
+    if parts.kept is None:
+        return None
+    return jax.vmap(jax.vmap(parts.kept))(rollout.next_observation)
 
 
 def _number_of_steps(config: ActorCriticConfig, rollout: Rollout, replay: Replay) -> Array | None:
@@ -348,6 +363,7 @@ def _decisions_of(parts: Parts, rollout: Rollout, groups: returns.Groups) -> Dec
         discount=groups.discount,
         next_observation=following,
         weight=_known_weight(parts, groups),
+        scores=rollout.extras if parts.config.stores_scores else (),
     )
 
 
@@ -399,20 +415,30 @@ def _replay_step(
     beta = jnp.minimum(hyper.beta_start + hyper.beta_growth * learning.gradient_steps, 1.0)
     replay = learning.priorities._replace(items=items)
     keys = jax.random.split(key, config.num_clusters)
-    drawn, index, probability = jax.vmap(lambda k, r: memory.sample(k, r, size))(keys, replay)
-    importance = jax.vmap(lambda p, n: memory.importance_weights(p, n, beta))(
-        probability, replay.size
-    )
+    over_memory = config.importance == "memory"
+    drawn, index, probability = jax.vmap(
+        lambda k, r: memory.sample(k, r, size, stratified=over_memory)
+    )(keys, replay)
+    if over_memory:
+        least = jax.vmap(memory.least_probability)(replay)
+        importance = (probability / least[:, None]) ** -beta
+    else:
+        importance = jax.vmap(lambda p, n: memory.importance_weights(p, n, beta))(
+            probability, replay.size
+        )
     target = drawn.reward
     if config.baseline == "value":
         following = parts.values(learning.params.value, drawn.next_observation)
         target = drawn.reward + drawn.discount * following
-    batch = Batch(drawn.observation, drawn.mask, drawn.action, target, importance * drawn.weight)
+    weight = drawn.weight if over_memory else importance * drawn.weight
+    scale = importance if over_memory else None
+    batch = Batch(drawn.observation, drawn.mask, drawn.action, target, weight, scale, drawn.scores)
     learning, advantage, metrics = learn_from(
         parts, state.updates, state.hyper, batch, baseline, learning
     )
     priority = priority_of(advantage * drawn.weight, hyper)
     priorities = jax.vmap(memory.set_priorities)(learning.priorities, index, priority)
+    priorities = priorities._replace(max_priority=learning.priorities.max_priority)  # of new ones
     return learning._replace(priorities=priorities), metrics | {"beta": beta}
 
 
@@ -433,8 +459,9 @@ def _rollout_step(
 
 
 def priority_of(advantage: Array, hyper: Any) -> Array:
-    """``min(|advantage| + floor, 1) ** alpha``, of the shape of ``advantage``."""
-    return jnp.minimum(jnp.abs(advantage) + hyper.priority_floor, 1.0) ** hyper.alpha
+    """``min(|advantage| + floor, most) ** alpha``, of the shape of ``advantage``."""
+    most = hyper.priority_most
+    return jnp.minimum(jnp.abs(advantage) + hyper.priority_floor, most) ** hyper.alpha
 
 
 def _rows_by_cluster(config: ActorCriticConfig, tree: PyTree) -> PyTree:

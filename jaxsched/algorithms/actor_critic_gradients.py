@@ -27,6 +27,7 @@ from jaxsched.types import Array, PRNGKey, PyTree
 
 Explore = Callable[[PRNGKey, PyTree, Array, Array, Array], Array]
 Credit = Callable[[PyTree, Array, PyTree], Array]
+Kept = Callable[[PyTree], Array]
 
 
 class Batch(NamedTuple):
@@ -37,6 +38,8 @@ class Batch(NamedTuple):
     action: Array
     target: Array
     weight: Array
+    scale: Any = None  # of the policy's advantages; None: 1
+    scores: Any = ()  # log-probabilities stored with the decisions; or ()
 
 
 class Learning(NamedTuple):
@@ -57,6 +60,7 @@ class Parts(NamedTuple):
     explore: Explore | None
     optimiser: optax.GradientTransformation
     credit: Credit | None = None
+    kept: Kept | None = None
 
     def logits(self, params: PyTree, observation: PyTree) -> Array:
         """Float32 ``[N, A]``."""
@@ -127,11 +131,21 @@ def _gradients(
         centred = advantage - weighted_mean(advantage, known)
         scaled = centred / (jnp.sqrt(weighted_mean(centred**2, known)) + 1e-8)
 
-    def policy_loss_of(policy_params: PyTree) -> tuple[Array, Array]:
-        scores = log_probabilities(parts.logits(policy_params, batch.observation), batch.mask)
+    if batch.scale is not None:
+        scaled *= batch.scale
+
+    def gains(logits: Array) -> tuple[Array, Array]:
+        scores = log_probabilities(logits, batch.mask)
         spread = entropy(scores)
         share = spread / scores.shape[-1] if parts.config.entropy_per_action else spread
-        gain = taken(scores, batch.action) * scaled + entropy_weight * share
+        return taken(scores, batch.action) * scaled + entropy_weight * share, spread
+
+    def policy_loss_of(policy_params: PyTree) -> tuple[Array, Array]:
+        logits = parts.logits(policy_params, batch.observation)
+        gain, spread = gains(logits)
+        if parts.config.stores_scores:
+            pull = jax.grad(lambda stored: jnp.sum(gains(stored)[0]))(batch.scores)
+            gain = jnp.sum(pull * logits, axis=-1)
         return average_of(-gain), weighted_mean(spread, known)
 
     (policy_loss, spread), policy_gradient = jax.value_and_grad(policy_loss_of, has_aux=True)(

@@ -10,6 +10,8 @@ from jaxsched.options import Bounds, Count, Positive, check
 
 Baseline = Literal["value", "ema"]
 StepPer = Literal["update", "group"]
+Importance = Literal["batch", "memory"]
+GradientAt = Literal["current", "stored"]
 
 
 def _final_value_rate(config: "ActorCriticConfig") -> str:
@@ -57,7 +59,14 @@ class ActorCriticConfig:
       alpha: exponent of the priorities.
       beta_start: exponent of the importance weights, at the start.
       beta_growth: added to it by each draw of a batch, up to 1.
+      importance: importance weights are over the ``"batch"``'s largest, in all terms; or, as in
+        DL2's published learner, over the ``"memory"``'s largest, on the policy's advantages alone,
+        of draws one from each of equal shares of the priorities.
+      gradient_at: the policy's gradient is that at the ``"current"`` probabilities; or, with replay
+        only and as in DL2's published learner, its logits are pulled as at the probabilities
+        ``"stored"`` with the decision, and the network that carries them is the current one.
       priority_floor: added to each absolute advantage.
+      priority_most: largest sum of both that counts. New decisions have priority 1.
       baseline_decay: of the moving average, per group.
     """
 
@@ -86,8 +95,16 @@ class ActorCriticConfig:
     alpha: float = traced(0.9)
     beta_start: float = traced(0.1)
     beta_growth: float = traced(1e-4)
+    importance: Importance = "batch"
+    gradient_at: GradientAt = "current"
     priority_floor: Positive = traced(0.01)
+    priority_most: Positive = traced(1.0)
     baseline_decay: float = traced(0.99)
+
+    @property
+    def stores_scores(self) -> bool:
+        """Log-probabilities of all actions are stored with each decision."""
+        return self.gradient_at == "stored"
 
     def __post_init__(self) -> None:
         """Check that the settings are possible and fit together."""
@@ -97,12 +114,13 @@ class ActorCriticConfig:
                 f"ActorCriticConfig.held is {self.held}; it must be 0, or more with replay "
                 "(capacity above 0)"
             )
-        if not self.capacity and (self.fill_first or self.step_per != "update"):
-            name = "fill_first" if self.fill_first else "step_per"
-            raise JaxschedError(
-                f"ActorCriticConfig.{name} is {getattr(self, name)!r}; it needs replay "
-                "(capacity above 0)"
-            )
+        of_replay = {"fill_first": False, "step_per": "update", "gradient_at": "current"}
+        for name, usual in of_replay.items():
+            if not self.capacity and getattr(self, name) != usual:
+                raise JaxschedError(
+                    f"ActorCriticConfig.{name} is {getattr(self, name)!r}; it needs replay "
+                    "(capacity above 0)"
+                )
         if self.batch_size is None:
             if self.capacity:
                 raise JaxschedError(

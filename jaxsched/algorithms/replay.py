@@ -162,7 +162,9 @@ def add(replay: Replay, items: PyTree, valid: Array | None = None) -> Replay:
     )
 
 
-def sample(key: PRNGKey, replay: Replay, num_items: int) -> tuple[PyTree, Array, Array]:
+def sample(
+    key: PRNGKey, replay: Replay, num_items: int, stratified: bool = False
+) -> tuple[PyTree, Array, Array]:
     """Draw items with probability proportional to priority, with replacement.
 
     An item of priority 0 is never drawn as long as some priority is positive.
@@ -171,11 +173,16 @@ def sample(key: PRNGKey, replay: Replay, num_items: int) -> tuple[PyTree, Array,
       key: used for the draws.
       replay: a memory that holds at least one item.
       num_items: ``N``.
+      stratified: each draw is from another one of ``N`` equal shares of the priorities, as far as
+        the root row divides them.
 
     Returns:
       Items (leaves ``[N, ...]``), their indices int32 ``[N]`` and probabilities float32 ``[N]``.
     """
     uniforms = jax.random.uniform(key, (len(replay.tree), num_items), jnp.float32)
+    if stratified:
+        first = (jnp.arange(num_items) + uniforms[0]) / num_items
+        uniforms = uniforms.at[0].set(jnp.minimum(first, jnp.float32(1) - 2.0**-24))
     row = jnp.zeros(num_items, jnp.int32)
     for level, uniform in zip(reversed(replay.tree), uniforms, strict=True):
         row = whole(row * BRANCH + _pick(level[row], uniform))
@@ -210,6 +217,13 @@ def priority_of(replay: Replay, index: Array) -> Array:
 def priorities(replay: Replay) -> Array:
     """Priority of each entry, float32 ``[capacity]``; 0 where nothing is held."""
     return replay.tree[0].reshape(-1)[: _capacity(replay)]
+
+
+def least_probability(replay: Replay) -> Array:
+    """Probability of the least likely item held; float32 scalar."""
+    leaves = priorities(replay)
+    least = jnp.min(jnp.where(leaves > 0, leaves, jnp.inf))
+    return least / jnp.sum(replay.tree[-1])
 
 
 def importance_weights(probability: Array, size: Array, beta: Any) -> Array:

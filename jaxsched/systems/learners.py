@@ -34,6 +34,7 @@ class Parts(NamedTuple):
       explore: distribution of exploring actions; None: the learner's own.
       credit: rewards of single decisions, see ``algorithms.actor_critic``; None: their group's
         reward.
+      kept: which single decisions are learnt from, see there; None: all.
       augment: augmentation of decisions before they are imitated; None: none.
       act: ``(scores, mask) -> action``, where the action is not one choice of several; None: it is.
       model: of a policy that is more than scores of actions; None: the policy is scores.
@@ -46,6 +47,7 @@ class Parts(NamedTuple):
     value: Callable[[], Any] = lambda: None
     explore: Any = None
     credit: Any = None
+    kept: Any = None
     augment: Any = None
     act: Callable[[Any, Any], Any] | None = None
     model: PolicyModel | None = None
@@ -169,7 +171,12 @@ _KNOWN: dict[type, Known] = {
     ActorCriticConfig: Known(
         "actor_critic",
         lambda parts: actor_critic(
-            parts.network, parts.value(), parts.config, parts.explore, parts.credit
+            parts.network,
+            parts.value(),
+            parts.config,
+            parts.explore,
+            parts.credit,
+            parts.kept,
         ),
     ),
     BranchingConfig: Known("branching", _branching),

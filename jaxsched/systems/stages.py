@@ -202,19 +202,22 @@ def _of_network(system: System, recipe: Recipe, stage: Stage, env: Environment) 
         network = network.clone(**stage.network_options)
     network = _in_precision(network, stage.precision)
     explore = None if stage.explore is None else stage.explore(env)
-    credit = getattr(stage.wrap, "credit", None)
-    if credit is not None and not (
+    credit, kept, told, counted = (
+        getattr(stage.wrap, name, None) for name in ("credit", "kept", "told", "counted")
+    )
+    if told and not (
         isinstance(stage.learner, ActorCriticConfig) and stage.critic == "observation"
     ):
         raise JaxschedError(
             f"learner is {type(stage.learner).__name__}, critic {stage.critic!r}; accepted where "
-            "single decisions are paid: ActorCriticConfig, critic 'observation'"
+            "single decisions are paid, left out or counted: ActorCriticConfig, critic "
+            "'observation'"
         )
     whole = stage.critic == "state"
-    reads = whole or credit is not None
+    reads = whole or told
     if reads:
         network = Reads(network, seen)
-        explore = None if explore is None else _of_seen(explore)
+        explore = explore if explore is None or counted else _of_seen(explore)
 
     def value() -> Any:
         kind = stage.value_network or recipe.network
@@ -227,6 +230,7 @@ def _of_network(system: System, recipe: Recipe, stage: Stage, env: Environment) 
         value,
         explore=explore,
         credit=credit,
+        kept=kept,
         augment=None if stage.augment is None else stage.augment(env),
         act=_as_it_is if isinstance(recipe.env.action_spec(None), ArraySpec) else None,
     )

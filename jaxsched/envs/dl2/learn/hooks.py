@@ -156,6 +156,7 @@ def job_aware(
 
 
 LEAST_RATIO, MOST_RATIO = 3, 5  # of tasks or kinds, drawn from these whole numbers
+RARE = 0.02  # share of a sequence's actions below which a kind of task is rare
 FORCED = 0.5  # probability of each of the tasks that follow
 BUNDLE_SHARE = 0.33  # of what a job with many workers gets; the rest are parameter servers
 
@@ -167,27 +168,34 @@ def forced_actions(
 
     At each decision, in place of the action drawn:
 
-    1. the first row for which one of these holds acts: it lacks workers or parameter servers: a
-       bundle; it has no more workers than PS: with probability 1/2 a worker; it has ``ratio`` times
-       as many workers as PS or more: with probability 1/2 a bundle (one of three times) or a PS;
+    1. the first row for which one of these holds acts: a kind of task (worker, PS, bundle) makes up
+       less than 2 % of the sequence's actions so far, but some: that kind; it lacks workers or
+       parameter servers: a bundle; it has no more workers than PS: with probability 1/2 a worker;
+       it has ``ratio`` times as many workers as PS or more: with probability 1/2 a bundle (one of
+       three times) or a PS;
     2. where no row does, and the row with most tasks has more than ``ratio`` times (in whole
        numbers) as many as that with fewest: a worker or a bundle for the latter.
 
-    ``ratio`` is 3, 4 or 5; there, one for each slot in the first rule, here one for each decision.
-    Only legal actions are forced. The published rule that favours a kind of task which makes up
-    less than 2 % of a sequence's actions is left out.
+    ``ratio`` is 3, 4 or 5, in the first rule one for each slot. Only legal actions are forced.
+    Observations without ``Counts`` do not tell what is rare, nor the slot's ratio: no kind is
+    forced for being rare then, and each decision draws a ratio of its own.
 
     Returns:
       ``explore(key, observation, mask, action, step) -> action`` over a batch.
     """
 
-    def one(key: PRNGKey, observation: Array, mask: Array, action: Array) -> Array:
+    def one(key: PRNGKey, observation: Array, counts: Any, mask: Array, action: Array) -> Array:
         w, p = _tasks(split_rows(observation, num_rows, kind), max_workers, max_ps, kind)
         legal = mask[:-1].reshape(num_rows, KINDS)
         present = jnp.any(legal, axis=-1)
         keys = jax.random.split(key, 5)
         ratios = jax.random.randint(keys[0], (2,), LEAST_RATIO, MOST_RATIO + 1)
         coins = jax.random.uniform(keys[1], (2, num_rows), jnp.float32) < FORCED
+        rare, ratio = jnp.zeros(num_rows, bool), ratios[1]
+        if counts is not None:
+            scarce, ratio = jnp.argmin(counts.kinds), counts.ratio
+            fewest = counts.kinds[scarce]
+            rare = (fewest > 0) & (fewest < RARE * jnp.sum(counts.kinds)) & legal[:, scarce]
 
         tasks = w + p
         most = jnp.max(jnp.where(present, tasks, 0))
@@ -199,18 +207,23 @@ def forced_actions(
 
         lacks = ((w == 0) | (p == 0)) & legal[:, BUNDLE]
         level = ~lacks & (p >= w) & legal[:, WORKER] & coins[0]
-        many = ~lacks & ~level & present & (w >= p * ratios[1]) & coins[1]
-        row = jnp.argmax(lacks | level | many)
+        many = ~lacks & ~level & present & (w >= p * ratio) & coins[1]
+        row = jnp.argmax(rare | lacks | level | many)
         bundle = jax.random.uniform(keys[3], (), jnp.float32) < BUNDLE_SHARE
         more = jnp.where(bundle, BUNDLE, PS)
         chosen = jnp.where(lacks[row], BUNDLE, jnp.where(level[row], WORKER, more))
         able = lacks[row] | level[row] | (many[row] & legal[row, BUNDLE] & legal[row, PS])
+        if counts is not None:
+            chosen, able = jnp.where(rare[row], scarce, chosen), able | rare[row]
         return jnp.where(able, KINDS * row + chosen, action)
 
-    def explore(key: PRNGKey, observation: Array, mask: Array, action: Array, step: Array) -> Array:
+    def explore(
+        key: PRNGKey, observation: PyTree, mask: Array, action: Array, step: Array
+    ) -> Array:
         del step
+        rows, counts = observation if isinstance(observation, Whole) else (observation, None)
         keys = jax.random.split(key, action.shape[0])
-        return jax.vmap(one)(keys, observation, mask, action).astype(action.dtype)
+        return jax.vmap(one)(keys, rows, counts, mask, action).astype(action.dtype)
 
     return explore
 
@@ -280,17 +293,29 @@ class Paid:
         (``own``, ablation C13); or in parts with each inference, as ``shares`` of
         the epochs expected (the same sum) or as ``epochs``.
       urgency: with ``epochs``, the exponent by which those of jobs near their end count for more.
+      failed: inferences that asked for what did not fit are decisions like others; otherwise, as in
+        the published learner, nothing is learnt from them. With ``slot`` only.
+      counted: the ``published`` exploration knows what the sequence's actions were, and the slot's
+        ratio (:func:`forced_actions`). With ``slot`` only.
     """
 
     unit: Literal["slot", "slot_epochs", "own", "shares", "epochs"] = "slot"
     urgency: float = 0.0
+    failed: bool = True
+    counted: bool = False
 
     def __post_init__(self) -> None:
-        """Check that urgency is of epochs.
+        """Check that urgency is of epochs, and counts of slots.
 
         Raises:
-          JaxschedError: it is not.
+          JaxschedError: they are not.
         """
+        if self.unit != "slot" and (self.counted or not self.failed):
+            name = "counted" if self.counted else "failed"
+            raise JaxschedError(
+                f"{name} is {str(self.counted).lower()} and unit {self.unit!r}; accepted with it: "
+                "'slot'"
+            )
         if self.urgency and self.unit != "epochs":
             raise JaxschedError(
                 f"urgency is {self.urgency:g} and unit {self.unit!r}; accepted with urgency: "
@@ -302,8 +327,20 @@ class Paid:
         """What single inferences are paid; None: what their slot earns."""
         return own_share if self.unit == "own" else None
 
+    @property
+    def kept(self) -> Callable[..., Array] | None:
+        """Which inferences are learnt from; None: all."""
+        return None if self.failed else fitted
+
+    @property
+    def told(self) -> bool:
+        """Observations are a ``Whole``, for the learner alone."""
+        return self.unit == "own" or self.counted or not self.failed
+
     def __call__(self, env: DL2) -> Environment:
         """The environment that is learned in."""
+        if self.counted or not self.failed:
+            return Counted(env)
         if self.unit == "slot":
             return env
         if self.unit == "slot_epochs":
@@ -384,6 +421,89 @@ def own_share(observation: Whole, action: Array, following: Whole) -> Array:
     row = jnp.minimum(action // KINDS, rows.shape[0] - 1)
     trained = jnp.maximum(jnp.sum(earned > 0), 1)
     return jnp.where(action < KINDS * rows.shape[0], earned[rows[row]], jnp.sum(earned) / trained)
+
+
+class Counts(NamedTuple):
+    """What DL2's published learner counts while a sequence is played.
+
+    Attributes:
+      kinds: int32 ``[3]``, how many workers, parameter servers and bundles were asked for.
+      ratio: int32, 3 to 5, drawn for the slot.
+      failed: bool, what was asked for last did not fit.
+    """
+
+    kinds: Any
+    ratio: Any
+    failed: Any
+
+
+class CountedState(NamedTuple):
+    """State of a :class:`Counted` environment."""
+
+    inner: ClusterState
+    counts: Counts
+
+
+@dataclass(frozen=True)
+class Counted(Wrapper):
+    """``DL2`` whose observations are a ``Whole`` with ``Counts``; all else is the same."""
+
+    env: DL2
+
+    name = "dl2-counted"
+    behaviour_version = 1
+
+    def reset(
+        self, key: PRNGKey, params: Params, episode: Array | None = None
+    ) -> tuple[CountedState, TimeStep]:
+        """As ``DL2``; nothing is counted yet."""
+        cluster, timestep = self.env.reset(key, params, episode)
+        counts = Counts(jnp.zeros(KINDS, jnp.int32), _ratio(key), jnp.bool_(False))
+        return self._report(cluster, counts, timestep)
+
+    def step(
+        self, key: PRNGKey, state: CountedState, action: Array, params: Params
+    ) -> tuple[CountedState, TimeStep]:
+        """As ``DL2``; what is asked for counts, whether it fits or not."""
+        cluster, timestep = self.env.step(key, state.inner, action, params)
+        happened, before = timestep.metrics, state.counts
+        asked = (action < KINDS * self.env.window) & (jnp.arange(KINDS) == action % KINDS)
+        ratio = jnp.where(happened.slot_ended, _ratio(key), before.ratio)
+        counts = Counts(before.kinds + asked, ratio, happened.increment.failed)
+        return self._report(cluster, counts, timestep)
+
+    def observe(self, state: CountedState, params: Params) -> tuple[Whole, Array]:
+        """The observation with the counts, and the mask."""
+        observation, mask = self.env.observe(state.inner, params)
+        return Whole(observation, state.counts), mask
+
+    def observation_spec(self, params: Params) -> Whole:
+        """Specs of all parts."""
+        rest = Counts(
+            ArraySpec((KINDS,), jnp.int32, 0),
+            ArraySpec((), jnp.int32, LEAST_RATIO, MOST_RATIO),
+            ArraySpec((), jnp.bool_),
+        )
+        return Whole(self.env.observation_spec(params), rest)
+
+    def _report(
+        self, cluster: ClusterState, counts: Counts, timestep: TimeStep
+    ) -> tuple[CountedState, TimeStep]:
+        whole = Whole(timestep.observation, counts)
+        return CountedState(cluster, counts), timestep._replace(observation=whole)
+
+
+def _ratio(key: PRNGKey) -> Array:
+    return jax.random.randint(key, (), LEAST_RATIO, MOST_RATIO + 1, jnp.int32)
+
+
+def fitted(following: Whole) -> Array:
+    """Whether what an inference asked for did fit, or it was void; bool scalar.
+
+    Args:
+      following: the observation after it, with ``Counts``.
+    """
+    return ~following.rest.failed
 
 
 class ShapedState(NamedTuple):
