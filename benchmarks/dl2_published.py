@@ -1,8 +1,8 @@
 """DL2's published learner in its published simulator: seeds side by side, judged in two ways.
 
-    python -m benchmarks.dl2_published [--seeds 10] [--updates 7000] [--every 100]
-        [--validate 500] [--seconds S] [--preset artefact] [--set path=value ...]
-        [--runs DIR] [--only train|judge] [--results DIR] [--name NAME] [--page FILE] [--written]
+    python -m benchmarks.dl2_published [--case published] [--seeds 10] [--updates 7000]
+        [--every 100] [--validate 500] [--seconds S] [--runs DIR] [--only train|judge]
+        [--results DIR] [--name NAME] [--page FILE] [--written]
 
 All seeds are trained in one program, through both stages of the preset; their policies are written
 every ``--every`` updates. Then each of these plays the five published sequences, and those of every
@@ -12,12 +12,16 @@ of each seed come out, completion times in whole slots on the five:
 - ours: of the policy that was best on the validation sequences, which also plays fresh sequences;
 - the authors': the lowest of all evaluations on the five themselves.
 
-``--moments`` begins reinforcement learning with Adam's moments of the supervised stage for the
-policy, its count of steps at 0, as the published learner does by restoring them.
+``--case`` leaves out some of what the published learner does beside the paper's text: ``CASES``. In
+``published`` nothing is left out: the preset ``artefact``, and reinforcement learning begins with
+Adam's moments of the supervised stage for the policy (its count of steps at 0), as the published
+learner does by restoring them. ``preset`` is the preset alone, ``none`` has none of these, the
+others one each.
 
 ``--seconds`` ends reinforcement learning early; the result tells after how many updates. It goes
-into the folder of results, ``dl2_published_NAME.json.xz``, its tables are printed and, with
-``--page``, put between the marks of that page. ``--written`` prints what is there.
+into the folder of results, ``dl2_published_[CASE_]NAME.json.xz``, and tables are printed: those of
+the case, and with ``--page`` those of ``published`` and one of all cases, which are put between the
+marks of that page. ``--written`` prints what is there.
 """
 
 import argparse
@@ -25,14 +29,15 @@ import json
 import sys
 import time
 from collections.abc import Callable, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from benchmarks.dl2_artefact import FRESH_SEED, RESULTS, SAVED, cores
 from benchmarks.pack import pack
-from benchmarks.scripts import exit_status, read_json, table
+from benchmarks.scripts import PACKED, exit_status, read_json, table
 from jaxsched.errors import JaxschedError
 from jaxsched.files import write_json, write_whole
 from jaxsched.systems import functions, presets
@@ -43,7 +48,40 @@ CHUNK = 50  # updates of one call
 KERNEL_BYTES = 4_000_000  # loops of one environment for each seed are small
 COARSE, FINE = "avg_jct_coarse", "avg_jct_slots"
 STEP, DRF = "DL2, saved at step 500", "drf_artefact"
-FACTS = "facts.json"
+FACTS, PRESET = "facts.json", "artefact"
+BARE = {
+    "gradient": ("learner.gradient_at=current",),
+    "priorities": ("learner.importance=batch", "learner.priority_most=1"),
+    "failed": ("wrap.failed=true",),
+    "counted": ("wrap.counted=false",),
+}
+"""Settings without one thing each that the published learner does."""
+NONE = tuple(chain(*BARE.values()))
+
+
+class Case(NamedTuple):
+    """What is changed about the preset ``artefact``, and whether Adam's moments are taken over."""
+
+    words: str
+    settings: tuple[str, ...] = NONE
+    moments: bool = False
+
+
+def _alone(name: str) -> tuple[str, ...]:
+    return tuple(chain(*(settings for other, settings in BARE.items() if other != name)))
+
+
+CASES = {
+    "published": Case("all of them", (), moments=True),
+    "preset": Case("all but Adam's moments: the preset `artefact`", ()),
+    "none": Case("none of them"),
+    "gradient": Case("gradient at the probabilities stored with the decision", _alone("gradient")),
+    "priorities": Case("priorities and importance weights as published", _alone("priorities")),
+    "failed": Case("nothing is learnt from grants that did not fit", _alone("failed")),
+    "counted": Case("rare kinds forced, a ratio for each slot", _alone("counted")),
+    "moments": Case("Adam's moments of the supervised stage", moments=True),
+}
+"""Which of the published learner's ways are in."""
 
 
 def main() -> None:
@@ -57,9 +95,7 @@ def main() -> None:
     parser.add_argument("--validate", type=int, default=500)
     parser.add_argument("--fresh", type=int, default=100)
     parser.add_argument("--seconds", type=float, default=float("inf"))
-    parser.add_argument("--preset", default="artefact")
-    parser.add_argument("--set", action="append", default=[], dest="settings", metavar="path=value")
-    parser.add_argument("--moments", action="store_true", help="see above")
+    parser.add_argument("--case", choices=CASES, default="published")
     parser.add_argument("--runs", type=Path, default=Path("runs/dl2_published"))
     parser.add_argument("--only", choices=("train", "judge"))
     parser.add_argument("--results", type=Path, default=RESULTS)
@@ -77,7 +113,8 @@ def main() -> None:
     text = options.page.read_text(encoding="utf-8") if options.page else f"{BEGIN}{END}"
     if BEGIN not in text or END not in text:
         raise JaxschedError(f"{options.page}: has no marks {BEGIN} and {END}")
-    file = options.results / f"dl2_published_{options.name or f'cpu{cores()}'}.json"
+    name = options.name or f"cpu{cores()}"
+    file = file_of(options.results, options.case, name)
     if not options.written:
         if options.only != "judge":
             train(options)
@@ -88,9 +125,22 @@ def main() -> None:
     tables = markdown(read_json(file))
     print(tables)
     if options.page:
+        found = {case: file_of(options.results, case, name) for case in CASES}
+        results = {case: read_json(path) for case, path in found.items() if packed(path).exists()}
+        tables = f"{markdown(results['published'])}\n\n{of_cases(results)}"
         head, rest = text.split(BEGIN)
         page = f"{head}{BEGIN}\n\n{tables}\n\n{END}{rest.split(END)[1]}"
         write_whole(options.page, page.encode())
+
+
+def file_of(folder: Path, case: str, name: str) -> Path:
+    """Where a case's result is."""
+    return folder / f"dl2_published_{'' if case == 'published' else f'{case}_'}{name}.json"
+
+
+def packed(file: Path) -> Path:
+    """As it is kept."""
+    return file.with_name(file.name + PACKED)
 
 
 def recipe_of(options: argparse.Namespace) -> tuple[Any, Any, dict[str, Any]]:
@@ -100,7 +150,7 @@ def recipe_of(options: argparse.Namespace) -> tuple[Any, Any, dict[str, Any]]:
     from jaxsched.systems import registry
 
     system = registry.get("dl2")
-    recipe = override(presets.preset(system, options.preset), options.settings)
+    recipe = override(presets.preset(system, PRESET), CASES[options.case].settings)
     used = presets.recipe_traces(system, recipe)
     return (
         system,
@@ -133,7 +183,7 @@ def train(options: argparse.Namespace) -> None:
     last = stages[-1]
     seeds, weights = jax.vmap(jax.random.key)(jnp.arange(options.seeds)), None
     if (
-        policy_file(options.runs, 0).exists() and not options.moments
+        policy_file(options.runs, 0).exists() and not CASES[options.case].moments
     ):  # the stages before have been trained
         weights, _ = read_policies(options.runs, 0, structure_of(system, last, tables))
     for stage in stages[:-1] if weights is None else ():
@@ -146,7 +196,7 @@ def train(options: argparse.Namespace) -> None:
         moments = jax.tree.map(jnp.copy, carry.learner_state.optimiser)
     env, learner, loop, params = last.env, last.learner, last.loop, last.params_at(0.0)
     carry = training.init(env, learner, loop, seeds, params, weights)
-    if options.moments:
+    if CASES[options.case].moments:
         state, anew = carry.learner_state, jnp.zeros_like(moments.count)
         both = state.optimiser._replace(policy=moments._replace(count=anew))
         carry = carry._replace(learner_state=state._replace(optimiser=both))
@@ -160,9 +210,10 @@ def train(options: argparse.Namespace) -> None:
             with policy_file(options.runs, update).open("wb") as stream:
                 np.savez(stream, *leaves, steps=steps)
             run = {
-                "preset": options.preset,
-                "settings": options.settings,
-                "moments": options.moments,
+                "case": options.case,
+                "preset": PRESET,
+                "settings": CASES[options.case].settings,
+                "moments": CASES[options.case].moments,
                 "variants": list(last.variants),
                 "seeds": options.seeds,
                 "updates": update,
@@ -354,6 +405,34 @@ def markdown(result: dict[str, Any]) -> str:
             table(
                 ("rollouts", "gradient steps", "mean of the seeds", "deviation; each seed"), curve
             ),
+        ]
+    )
+
+
+def of_cases(results: dict[str, dict[str, Any]]) -> str:
+    """What each of the published learner's ways does; JCT on the five, mean of the seeds."""
+    saved, rows = float(np.mean(SAVED[STEP])), []
+    for case, result in results.items():
+        five = np.array([np.mean(point[COARSE], 1) for point in result["points"]["five"]])
+        tested = {kind: np.mean(found[COARSE], 1) for kind, found in result["tested"].items()}
+        values = (tested["five"], five.min(0), five[-1], tested["fresh"])
+        cells = [f"{each.mean():.2f} ({np.std(each, ddof=1):.2f})" for each in values]
+        change = against(float(tested["five"].mean()), saved)
+        least = against(float(five.min(0).mean()), saved)
+        rows.append((CASES[case].words, *cells[:2], change, least, *cells[2:]))
+    head = (
+        "of the published learner's ways",
+        "chosen on validation",
+        "lowest of all",
+        "chosen, against saved",
+        "lowest, against saved",
+        "at the end",
+        "fresh, chosen",
+    )
+    return "\n\n".join(
+        [
+            "With which of its ways, JCT in whole slots, mean of ten seeds (deviation):",
+            table(head, rows),
         ]
     )
 

@@ -1,5 +1,6 @@
 """The actor-critic finds known values, learns grouped bandits and replays as the paper says."""
 
+from dataclasses import replace
 from functools import cache
 
 import flax.linen as nn
@@ -10,7 +11,9 @@ import pytest
 
 from jaxsched.algorithms import replay as memory
 from jaxsched.algorithms.actor_critic import actor_critic, priority_of
+from jaxsched.algorithms.actor_critic_gradients import Batch, Learning, Parts, learn_from
 from jaxsched.algorithms.actor_critic_settings import ActorCriticConfig
+from jaxsched.algorithms.softmax import clipped_adam, log_probabilities
 from jaxsched.core import training
 from jaxsched.errors import JaxschedError
 from jaxsched.types import Rollout
@@ -232,10 +235,90 @@ def test_losses_by_hand(per_action):
         np.testing.assert_allclose(metrics[name], number, rtol=1e-4, err_msg=name)
 
 
+@pytest.mark.parametrize("stored", [False, True])
+def test_the_policys_gradient_by_hand(stored):
+    """Logits are pulled by ``advantage (taken - p)`` and the entropy's slope at some ``p``."""
+    rng = np.random.default_rng(9)
+    learner = learner_of(**REPLAY, gradient_at="stored" if stored else "current")
+    observation, kernel, old = (rng.normal(size=(6, 3)).astype(np.float32) for _ in range(3))
+    kernel, mask = kernel[:3], np.arange(3) < 2
+    action = rng.integers(0, 2, 6)
+    target, scale = (rng.normal(size=(2, 6)) + [[0], [2]]).astype(np.float32)
+    batch = Batch(
+        jnp.asarray(observation),
+        jnp.tile(mask, (6, 1)),
+        jnp.asarray(action),
+        jnp.asarray(target),
+        jnp.ones(6),
+        jnp.asarray(scale),
+        log_probabilities(jnp.asarray(old), jnp.asarray(mask)),
+    )
+    state = begin(learner, entropy_start=0.3)
+    policy = {"params": {"kernel": jnp.asarray(kernel)}}
+    params = state.params._replace(policy=policy)
+    learning = Learning(params, state.optimiser, None, state.gradient_steps)
+    config = ActorCriticConfig(
+        1, entropy_start=0.3, **REPLAY, gradient_at=("stored" if stored else "current")
+    )
+    parts = Parts(POLICY, Value(), config, None, clipped_adam(None))
+    one = jax.tree.map(lambda x: x[None], batch)
+    learned, advantage, _ = learn_from(
+        parts, state.updates, state.hyper, one, jnp.float32(0), learning
+    )
+    logits = old if stored else observation @ kernel
+    p = np.exp(logits) * mask
+    p /= p.sum(1, keepdims=True)
+    logs = np.where(mask, np.log(np.where(mask, p, 1)), 0)
+    spread = -(p * logs).sum(1, keepdims=True)
+    pull = (np.asarray(advantage)[0] * scale)[:, None] * (np.eye(3)[action] - p)
+    pull -= 0.3 * p * (logs + spread)
+    expected = -observation.T @ pull / 6
+    found = learned.optimiser.policy.mu["params"]["kernel"] / 0.1  # Adam's first moment
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
+
+
+def test_probabilities_are_stored_with_the_decision_also_where_it_is_held():
+    settings = {"gradient_steps": 1, "batch_size": 4, "capacity": 16, "held": 3}
+    learner = learner_of(**settings, gradient_at="stored")
+    state, whole = begin(learner), rollout_of(7, steps=6, batch=1)
+    ends = np.array([0, 0, 0, 0, 1, 1])[:, None]
+    drawn = jnp.asarray(np.random.default_rng(1).normal(size=(6, 1, 3)), jnp.float32)
+    whole = whole._replace(extras=drawn, elapsed=jnp.asarray(1200.0 * ends, jnp.float32))
+    for first in (0, 3):
+        part = jax.tree.map(lambda x, f=first: x[f : f + 3], whole)
+        state, _ = probes.update(learner, state, part, jax.random.key(first))
+    np.testing.assert_array_equal(state.replay.items.scores[0, :6], drawn[:, 0])
+    _, extras = learner.act(state, jnp.eye(3), jnp.ones((3, 3), bool), jax.random.key(0), False)
+    logits = POLICY.apply(state.params.policy, jnp.eye(3))
+    np.testing.assert_allclose(extras, jax.nn.log_softmax(logits), rtol=1e-6)
+
+
+@pytest.mark.parametrize("held", [0, 3])
+def test_decisions_that_are_left_out_are_not_stored_and_their_reward_is_shared(held):
+    config = ActorCriticConfig(1, gradient_steps=1, batch_size=4, capacity=16, held=held)
+    kept = lambda following: following[0] < 3  # noqa: E731
+    learner = actor_critic(POLICY, Value(), config, kept=kept)
+    whole = rollout_of(7, steps=4, batch=1)
+    following = whole.next_observation.at[:, 0, 0].set(jnp.arange(1.0, 5.0))
+    ends = jnp.asarray([[0.0], [0], [1200], [1200]])
+    reward = jnp.asarray([[0.0], [0], [5], [7]])
+    whole = whole._replace(next_observation=following, elapsed=ends, reward=reward)
+    state, _ = probes.update(learner, begin(learner), whole, jax.random.key(0))
+    assert int(state.replay.size[0]) == 2  # the third ended the slot, the fourth was alone in one
+    items = jax.tree.map(lambda x: np.asarray(x[0, :2]), state.replay.items)
+    np.testing.assert_array_equal(items.observation, whole.observation[:2, 0])
+    np.testing.assert_allclose(items.reward, 5)
+    with pytest.raises(JaxschedError, match="paid or left out with replay"):
+        actor_critic(POLICY, Value(), replace(config, capacity=0, held=0), kept=kept)
+
+
 def test_priorities():
     hyper = begin(learner_of(**REPLAY)).hyper
-    found = priority_of(jnp.array([0.0, -0.49, 0.99, 7.0]), hyper)
+    advantage = jnp.array([0.0, -0.49, 0.99, 7.0])
+    found = priority_of(advantage, hyper)
     np.testing.assert_allclose(found, [0.01**0.9, 0.5**0.9, 1, 1], rtol=1e-5)
+    found = priority_of(advantage, hyper._replace(priority_most=jnp.float32(4)))
+    np.testing.assert_allclose(found, [0.01**0.9, 0.5**0.9, 1, 4**0.9], rtol=1e-5)
 
 
 def test_replay_holds_what_each_cluster_saw():
@@ -345,8 +428,9 @@ def test_priorities_and_importance_exponent_move_as_the_paper_says():
     assert float(replay.max_priority) == 1
 
 
-def test_importance_weights_enter_the_loss():
-    learner = learner_of(gradient_steps=1, batch_size=8, capacity=24)
+@pytest.mark.parametrize("over", ["batch", "memory"])
+def test_importance_weights_enter_the_loss(over):
+    learner = learner_of(gradient_steps=1, batch_size=8, capacity=24, importance=over)
     state, rollout = quiet(learner, 4)
     state, _ = probes.update(learner, state, rollout, jax.random.key(1))
     state = state._replace(hyper=state.hyper._replace(beta_start=jnp.float32(0.5)))
@@ -356,12 +440,23 @@ def test_importance_weights_enter_the_loss():
     replay = jax.tree.map(lambda x: x[0], state.replay)
     replay = memory.add(replay, jax.tree.map(lambda x: x[0, 12:24], after.replay.items))
     draw_key = jax.random.split(jax.random.split(jax.random.split(key)[0], 1)[0], 1)[0]
-    drawn, _, probability = memory.sample(draw_key, replay, 8)
+    drawn, _, probability = memory.sample(draw_key, replay, 8, over == "memory")
     weight = np.asarray(probability) ** -(0.5 + 1e-4)
-    weight /= weight.max()
+    if over == "memory":
+        weight /= float(memory.least_probability(replay)) ** -(0.5 + 1e-4)
+    else:
+        weight /= weight.max()
     assert weight.min() < 0.9
-    expected = np.mean(weight * advantages(state, drawn) ** 2)
+    advantage, alone = advantages(state, drawn), np.ones(8)
+    of_value = alone if over == "memory" else weight
+    expected = np.mean(of_value * advantage**2)
     np.testing.assert_allclose(metrics["value_loss"], expected, rtol=1e-4)
+    logits = POLICY.apply(state.params.policy, drawn.observation)[:, :2]
+    scores = np.asarray(jax.nn.log_softmax(logits))
+    chosen = np.take_along_axis(scores, np.asarray(drawn.action)[:, None], 1)[:, 0]
+    spread = -np.sum(np.exp(scores) * scores, 1) * float(metrics["entropy_weight"])
+    expected = -np.mean(weight * chosen * advantage + of_value * spread)
+    np.testing.assert_allclose(metrics["policy_loss"], expected, rtol=1e-4)
 
 
 def test_moving_average_baseline():

@@ -43,6 +43,19 @@ def test_frequencies_follow_priority_to_alpha(alpha):
     np.testing.assert_array_equal(items, index)
 
 
+def test_stratified_draws_are_one_from_each_share_of_the_root():
+    replay = filled(np.ones(1024))  # a root row of 32
+    _, index, _ = memory.sample(jax.random.key(3), replay, 64, stratified=True)
+    np.testing.assert_array_equal(np.bincount(np.asarray(index) // 32), 2)
+    _, index, _ = sample(jax.random.key(3), replay, 64)
+    assert np.bincount(np.asarray(index) // 32, minlength=32).min() < 2
+
+
+def test_least_probability_is_of_what_is_held():
+    replay = filled([2.0, 0.5, 5.5], capacity=40)
+    assert float(memory.least_probability(replay)) == pytest.approx(0.5 / 8)
+
+
 def test_zero_priority_is_never_drawn():
     rng = np.random.default_rng(0)
     weights = np.where(rng.random(5000) < 0.05, rng.lognormal(0, 4, 5000), 0.0)

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from benchmarks.dl2_published import COARSE, DRF, FINE, judge_of, rule
+from benchmarks.dl2_published import CASES, COARSE, DRF, FINE, PRESET, judge_of, rule
 from jaxsched import traces
 from jaxsched.runs.overrides import override
 from jaxsched.systems import functions, presets, registry
@@ -28,3 +28,26 @@ def test_each_seed_is_judged_on_each_sequence():
     for metric, values in judged.items():
         assert values.shape == (SEEDS, SEQUENCES) and (values > 0).all()
         assert np.shape(known[metric]) == (SEQUENCES,)
+
+
+def test_each_case_leaves_out_what_it_says():
+    system = registry.get("dl2")
+    whole = presets.preset(system, PRESET)
+    cases = {name: override(whole, case.settings).stages[-1] for name, case in CASES.items()}
+    assert cases["published"] == cases["preset"] == whole.stages[-1]
+    assert cases["moments"] == cases["none"]
+
+    def ways(stage):
+        config, wrap = stage.learner, stage.wrap
+        return {
+            "gradient": config.gradient_at == "stored",
+            "priorities": (config.importance, config.priority_most) == ("memory", 4),
+            "failed": not wrap.failed,
+            "counted": wrap.counted,
+        }
+
+    assert all(ways(cases["published"]).values())
+    assert not any(ways(cases["none"]).values())
+    for name, inside in ways(cases["published"]).items():
+        assert inside
+        assert [way for way, found in ways(cases[name]).items() if found] == [name]

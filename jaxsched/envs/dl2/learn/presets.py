@@ -216,10 +216,13 @@ PUBLISHED = Recipe(
                 step_per="group",
                 fill_first=True,
                 held=HELD,
+                importance="memory",
+                gradient_at="stored",
+                priority_most=4.0,
             ),
             loop=LoopConfig(num_envs=1, rollout_length=64, num_updates=6000),
             params=PUBLISHED_SPEEDS,
-            wrap=Paid(),
+            wrap=Paid(failed=False, counted=True),
             explore=Exploration("published"),
             evaluate_every=250,
         ),
@@ -253,6 +256,7 @@ ARTEFACT_TEXT = replace(
             _REINFORCED,
             learner=ActorCriticConfig(6000, gamma=0.0),
             loop=LoopConfig(num_envs=16, rollout_length=32, num_updates=6000),
+            wrap=Paid(),
             explore=Exploration(),
         ),
     ),
@@ -353,11 +357,8 @@ NOTES = {
 
 
 NOT_AS_PUBLISHED = (
-    "the policy's gradient at today's probabilities (published: at those stored with the decision)",
-    "grants that did not fit are decisions (published: they are not stored)",
-    "priorities of at most 1, importance weights in all terms (published: 4, the advantage's)",
     "Adam of reinforcement starts at 0 (published: the policy's moments are taken over)",
-    "no kind of task is forced when it is rare (published: below 2 % of a sequence's actions)",
+    "sequences are drawn (published: played in order)",
 )
 """Differences of the learner to DL2's published one that no setting removes."""
 THOUSAND = 1000
@@ -402,6 +403,15 @@ _IN_WORDS: dict[str, Words] = {
     "batch_size": "batches of {} decisions",
     "final_learning_rate": "the learning rate falls to {:g}",
     "held": {0: "a slot that a rollout cuts is bootstrapped at the cut, not held until it ends"},
+    "gradient_at": {
+        "current": "the policy's gradient is at current probabilities, not at those stored",
+        "stored": "the policy's gradient is at the probabilities stored with the decision",
+    },
+    "importance": {
+        "batch": "importance weights over the batch's largest, in all terms",
+        "memory": "importance weights over the memory's largest, on advantages alone",
+    },
+    "priority_most": "priorities of at most {:g}",
     "held_envs": {},
     "total_updates": {},
 }
@@ -469,6 +479,14 @@ _FIRST: dict[str, Words] = {
 }
 _LAST: dict[str, Words] = {
     "wrap": _of_reward,
+    "wrap.failed": {
+        True: "grants that did not fit are decisions",
+        False: "nothing is learnt from grants that did not fit",
+    },
+    "wrap.counted": {
+        True: "exploration forces kinds of task that are rare in a sequence",
+        False: "exploration forces no kind of task for being rare",
+    },
     "params": _of_speeds,
     "search": of_learner(EvolutionConfig, _of_search),
     "search.skip": {True: "no search"},

@@ -21,13 +21,16 @@ from jaxsched.envs.dl2.jobs import (
 )
 from jaxsched.envs.dl2.learn import join_rows, policy_network, split_rows, value_network
 from jaxsched.envs.dl2.learn.hooks import (
+    Counted,
+    Counts,
+    fitted,
     forced_actions,
     job_aware,
     shuffle_rows,
     unlabelled_end,
 )
 from jaxsched.envs.dl2.learn.presets import ARTEFACT, NOT_AS_PUBLISHED
-from jaxsched.envs.dl2.rules import KINDS, PS, WORKER
+from jaxsched.envs.dl2.rules import BUNDLE, KINDS, PS, WORKER
 from jaxsched.envs.dl2.show.paper import FIVE, TEN, published_claims, published_table
 from jaxsched.errors import JaxschedError
 from jaxsched.networks import description as nd
@@ -35,6 +38,7 @@ from jaxsched.runs.overrides import override
 from jaxsched.systems import functions, presets, registry
 from jaxsched.systems.claims import NOT_REPRODUCED
 from jaxsched.systems.stages import stages_of
+from jaxsched.wrappers.privileged_state import Whole
 from tests.envs.dl2.rules.artefact_oracle import Simulator
 from tests.envs.dl2.rules.test_artefact import SMALL, chooser, jobs_for
 
@@ -50,6 +54,15 @@ TINY = (
     "learner.batch_size=16",
     "learner.held=16",
     "learner.fill_first=false",
+)
+
+
+OTHERWISE = (
+    "learner.gradient_at=current",
+    "learner.importance=batch",
+    "learner.priority_most=1",
+    "wrap.failed=true",
+    "wrap.counted=false",
 )
 
 
@@ -123,9 +136,16 @@ def test_rules_through_the_actions_come_to_the_known_times():
         assert played["avg_jct_slots"].mean() == pytest.approx(fine, abs=2e-3)
 
 
-@pytest.mark.parametrize("stage", [0, pytest.param(1, marks=pytest.mark.slow)])
-def test_the_published_recipe_trains(drawn, stage):
-    recipe = override(presets.preset(SYSTEM, "artefact"), TINY)
+@pytest.mark.parametrize(
+    ("stage", "changes"),
+    [
+        (0, ()),
+        pytest.param(1, (), marks=pytest.mark.slow),
+        pytest.param(1, OTHERWISE, marks=pytest.mark.slow),
+    ],
+)
+def test_the_published_recipe_trains(drawn, stage, changes):
+    recipe = override(presets.preset(SYSTEM, "artefact"), (*TINY, *changes))
     setup = stages_of(SYSTEM, recipe, drawn[:2])[stage]
     loop = replace(setup.loop, num_envs=2, rollout_length=16, num_updates=2, head_start=None)
     params = setup.params_at(0.0)
@@ -192,6 +212,53 @@ def test_forced_actions_by_hand():
     full = full.at[:, 3:9].set(False)
     acted = explore(jax.random.key(1), join_rows(raw, "artefact"), full, void, jnp.int32(0))
     assert (acted == 9).all()  # nothing illegal, nothing for empty rows
+
+
+def test_what_is_rare_in_a_sequence_is_forced_first_and_ratios_are_the_slots():
+    explore = jax.jit(forced_actions(3, 32, 32, "artefact"))
+    raw = jnp.zeros((400, 3, 6)).at[:, :, -2:].set(jnp.array([(2, 0), (4, 1), (4, 3)], float))
+    rows, void = join_rows(raw, "artefact"), jnp.full(400, 9, jnp.int32)
+
+    def forced(kinds, ratio, mask):
+        one = Counts(jnp.array(kinds), jnp.int32(ratio), jnp.bool_(False))
+        counts = jax.tree.map(lambda x: jnp.broadcast_to(x, (400, *x.shape)), one)
+        masks = jnp.broadcast_to(mask, (400, 10))
+        acted = explore(jax.random.key(1), Whole(rows, counts), masks, void, jnp.int32(0))
+        return set(np.unique(acted).tolist())
+
+    full = jnp.ones(10, bool)
+    assert forced((97, 1, 2), 3, full) == {1}  # a server for the first row, before its bundle
+    assert forced((97, 1, 2), 3, full.at[1].set(False)) == {2}  # which it may not have
+    assert forced((98, 0, 2), 3, full) == {2}  # what was never asked for is not rare
+    assert forced((90, 5, 5), 3, full) == {2}
+    second = full.at[:3].set(False)
+    assert forced((90, 5, 5), 4, second) == {4, 5, 9}  # four times as many workers as servers
+    assert forced((90, 5, 5), 5, second) == {9}
+
+
+def test_what_is_asked_for_is_counted_and_what_did_not_fit_is_told(drawn):
+    env = Counted(replace(ARTEFACT, num_servers=1, window=3))
+    params, step = env.env.params(drawn[:1]), jax.jit(env.step)
+    state, timestep = jax.jit(env.reset)(jax.random.key(0), params, jnp.int32(0))
+    kinds, ratios, kept = np.zeros(3, int), set(), set()
+    for number, action in enumerate([WORKER, PS, BUNDLE, BUNDLE, BUNDLE, 9, PS, PS, 9] * 4):
+        before = timestep.observation.rest
+        state, timestep = step(jax.random.key(number), state, jnp.int32(action), params)
+        happened, found = timestep.metrics, timestep.observation.rest
+        kinds[action % KINDS] += action < 9
+        np.testing.assert_array_equal(found.kinds, kinds)
+        assert bool(fitted(timestep.observation)) == (not happened.increment.failed)
+        if not happened.slot_ended:
+            assert int(found.ratio) == int(before.ratio)
+        ratios.add(int(found.ratio))
+        kept.add(bool(fitted(timestep.observation)))
+    assert ratios == {3, 4, 5}
+    assert kept == {True, False}
+    specs, observed = (
+        jax.tree.flatten(env.observation_spec(params))[0],
+        jax.tree.leaves(timestep.observation),
+    )
+    assert [(spec.shape, spec.dtype) for spec in specs] == [(x.shape, x.dtype) for x in observed]
 
 
 def test_the_published_network():
