@@ -1,11 +1,14 @@
 """Trained DAS policies against every heuristic, episode by episode.
 
-    python -m benchmarks.das_ratios RUN [RUN ...] [--more 0] [--json FILE]
+    python -m benchmarks.das_ratios RUN [RUN ...] [--as-seeds] [--more 0] [--no-fit skip]
+        [--json FILE]
 
 Each RUN is a run directory of ``jaxsched train das``, whose cluster decides the environment. The
 episodes are those of row T1 of ``papers/das.py``: the four shipped test episodes, eight fresh ones
 and so many more of the seed that the row alone plays otherwise (52 there): who chooses between runs
-by them must give the row another seed. ``untrained`` is the same network with fresh weights. Ratios
+by them must give the row another seed. ``untrained`` is the same network with fresh weights. With
+``--as-seeds`` runs of one recipe are judged together, as seeds. ``--no-fit`` is what a decision
+does with a job that does not fit, for policies and rules alike. Ratios
 are geometric means of the ratios per episode, with 95 % bootstrap intervals over seeds and episodes
 (section 12.1).
 """
@@ -13,10 +16,12 @@ are geometric means of the ratios per episode, with 95 % bootstrap intervals ove
 import argparse
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from benchmarks.scripts import exit_status
+from jaxsched.errors import JaxschedError
 from jaxsched.systems import functions
 
 REFERENCES = ("linear", "random")
@@ -29,18 +34,21 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("runs", nargs="+", type=Path)
+    parser.add_argument("--as-seeds", action="store_true")
+    parser.add_argument("--no-fit", choices=("skip", "block"), help="as the run has it if absent")
     parser.add_argument("--more", type=int, default=0, help="episodes beyond the first twelve")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     if arguments.more < 0:
         parser.error("--more must be 0 or more")
-    results = [compare(run, arguments.more) for run in arguments.runs]
+    groups = [arguments.runs] if arguments.as_seeds else [[run] for run in arguments.runs]
+    results = [compare(runs, arguments.more, arguments.no_fit) for runs in groups]
     if arguments.json is not None:
         arguments.json.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 
 
-def compare(run: Path, more: int) -> dict[str, Any]:
-    """All policies on one run's cluster."""
+def compare(runs: list[Path], more: int, no_fit: str | None) -> dict[str, Any]:
+    """All policies on one cluster; the runs are seeds of one recipe."""
     from benchmarks.papers.das.common import NUM_FRESH, geometric_ratio, more_tables
     from benchmarks.papers.samples import mean_of, sample_of
     from benchmarks.papers.settings import ROLE_SEEDS
@@ -52,8 +60,12 @@ def compare(run: Path, more: int) -> dict[str, Any]:
     from jaxsched.systems import registry
 
     system = registry.get("das")
-    learned, saved = saved_policies.load(run, system)
-    env: Any = learned.env
+    loaded = [saved_policies.load(run, system) for run in runs]
+    learned, saved = loaded[0][0], [entry for _, entries in loaded for entry in entries]
+    recipes = {(one.env, one.network, one.play) for one, _ in loaded}
+    if len(recipes) > 1:
+        raise JaxschedError(f"{', '.join(map(str, runs))}: not seeds of one recipe")
+    env: Any = learned.env if no_fit is None else replace(learned.env, on_no_fit=no_fit)
     tables = traces.get("das-test")
     tables += traces.get("das-normal", seed=ROLE_SEEDS["test"], num_traces=NUM_FRESH)
     tables += more_tables(more) if more else []
@@ -61,16 +73,21 @@ def compare(run: Path, more: int) -> dict[str, Any]:
     policy = functions.network_policy(system, env, learned.network, "learned", learned.play)
     samples = {
         "learned": sample_of(
-            [functions.play(system, env, policy, params, w) for w in learned.weights]
+            [
+                functions.play(system, env, policy, params, weights)
+                for one, _ in loaded
+                for weights in one.weights
+            ]
         )
     }
     untrained = functions.init_weights(system, env, learned.network, params)
     samples["untrained"] = sample_of([functions.play(system, env, policy, params, untrained)])
     for name in (*HEURISTICS, *REFERENCES):
-        heuristic = functions.heuristic(system, name, env, len(tables[0]), {})
-        samples[name] = sample_of([functions.play(system, heuristic.env, heuristic.policy, params)])
+        rule = functions.heuristic(system, name, env, len(tables[0]), {})
+        samples[name] = sample_of([functions.play(system, rule.env, rule.policy, params)])
     best = min(HEURISTICS, key=lambda name: samples[name]["avg_jct_min"].mean())
-    print(f"\n{run}: {env.num_servers} machines, {len(saved)} seeds, {len(tables)} episodes")
+    names = " ".join(run.name for run in runs)
+    print(f"\n{names}: {env.num_servers} machines, {len(saved)} seeds, {len(tables)} episodes")
     print(
         f"{'policy':18}{'JCT':>9}{'JCT of 4':>10}{'fee':>8}  ratios to fifo_loadbalance: JCT, fee"
     )
@@ -96,7 +113,7 @@ def compare(run: Path, more: int) -> dict[str, Any]:
         }
     print(f"best heuristic by mean JCT: {best}")
     return {
-        "run": run.name,
+        "run": names,
         "num_servers": env.num_servers,
         "network": learned.network,
         "seeds": [entry.meta["seed"] for entry in saved],
@@ -105,7 +122,9 @@ def compare(run: Path, more: int) -> dict[str, Any]:
         "digest": digest_tables(tables),
         "best_heuristic": best,
         "policies": rows,
-        "command": f"python -m benchmarks.das_ratios {run.name} --more {more}",
+        "on_no_fit": env.on_no_fit,
+        "command": f"python -m benchmarks.das_ratios {names}{' --as-seeds' * (len(runs) > 1)}"
+        f" --more {more}{f' --no-fit {no_fit}' if no_fit else ''}",
         "facts": {name: fact for name, fact in facts().items() if name != "command"},
     }
 

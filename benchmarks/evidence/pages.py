@@ -290,7 +290,7 @@ def _own(system: str, own: OwnAny) -> Iterator[str]:
         return
     played = plays(own.player.file, own.player.part)
     verdicts = [verdict(played, own.player.policy, own.against, metric) for metric in own.metrics]
-    head = ["", own.player.policy, own.against, "difference", "change"]
+    head = ["", own.recipe.preset, own.against, "difference", "change"]
     yield table(head, [_row(played, v) for v in verdicts])
     yield from _seeds(played, own)
 

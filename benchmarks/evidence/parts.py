@@ -74,12 +74,16 @@ class Own:
       player: the policy.
       against: a rule in the same file.
       metrics: what is told.
+      cluster: that was learnt and played on, where the file does not say.
+      episodes: how many of what, where the file does not say.
     """
 
     recipe: Recipe
     player: Player
     against: str
     metrics: tuple[str, ...]
+    cluster: str = "-"
+    episodes: str = ""
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,8 @@ from jaxsched.results.statistics import Interval
 from jaxsched.runs.overrides import override
 from jaxsched.systems import presets, registry
 
+ALONE = "untrained"
+"""The networks before they learnt, in files of one policy."""
 SUPERVISED = ", supervised"
 """After a policy's name: the network before it was reinforced."""
 
@@ -71,12 +73,13 @@ def _of_comparison(own: Own, words: str) -> Told:
     played = plays(own.player.file, own.player.part)
     found = verdict(played, own.player.policy, own.against, own.metrics[0])
     seeds = len(played.of(own.player.policy, own.metrics[0]))
-    before = f"{own.player.policy}{UNTRAINED}"
     untrained = None
-    if before in played.values:
-        untrained = verdict(played, before, own.against, own.metrics[0]).change
-    cluster, file, command = played.facts.get("cluster", "-"), own.player.file, played.command
-    return Told(words, cluster, played.episodes, seeds, found.change, untrained, command, file)
+    for before in (f"{own.player.policy}{UNTRAINED}", ALONE):
+        if before in played.values:
+            untrained = verdict(played, before, own.against, own.metrics[0]).change
+    cluster, episodes = played.facts.get("cluster", own.cluster), played.episodes or own.episodes
+    file, command = own.player.file, played.command
+    return Told(words, cluster, episodes, seeds, found.change, untrained, command, file)
 
 
 def _of_ratios(own: OwnRatios, words: str) -> Told:

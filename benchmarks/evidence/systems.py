@@ -541,6 +541,14 @@ MLFS = Evidence(
             "mlf_h",
             ("avg_jct", "deadline_ratio", "accuracy_ratio"),
         ),
+        Own(
+            Recipe("plan", also=("begins at the printed weights, not by imitation",)),
+            Player("mlfs_plan_cpu2.json", "searched", "3"),
+            "mlf_h",
+            ("avg_jct", "deadline_ratio", "accuracy_ratio"),
+            "5 servers of 4 GPUs",
+            "100 of mlfs-small-x3",
+        ),
     ),
     headroom=("mlfs_headroom_cpu2.json",),
     rows=tuple(
