@@ -118,6 +118,28 @@ def check_ratios(row, file):
         assert abs(100 * (ratio - 1) - estimate(row[column])) < 0.006, column
 
 
+def check_pairs(row, file):
+    """A file of ``benchmarks.mlfs_pairs``; the notes tell how its policies were trained."""
+    found = document(file)
+    notes = re.sub(r"\s+", " ", (PAGES / "mlfs_notes.md").read_text(encoding="utf-8"))
+    preset, changes = options(row["recipe"].strip("`"))
+    told = " ".join(
+        ["jaxsched train mlfs --preset", preset, *(f"--set {x}" for x in sorted(changes))]
+    )
+    assert f"`{told} --num-seeds" in notes and f"`benchmarks/results/{file}.xz`" in notes, "recipe"
+    assert (row["cluster"], found["cluster"]) == ("5 servers of 4 GPUs", "small"), "cluster"
+    assert row["episodes"] == f"{found['draws']} of mlfs-small-x3", "episodes"
+    (metrics,) = (load["metrics"] for load in found["loads"].values())
+    rule = np.asarray(metrics[row["against"].strip("`")]["avg_jct"])
+    for column, policy in (("change", "searched"), ("untrained network", "untrained")):
+        learned = np.atleast_2d(metrics[policy]["avg_jct"])
+        assert policy == "untrained" or learned.shape == (int(row["seeds"]), found["draws"]), (
+            "seeds"
+        )
+        change = 100 * (learned.mean() / rule.mean() - 1)
+        assert abs(change - estimate(row[column])) < 0.006, column
+
+
 def check_readings(row, system, file):
     preset, changes = options(row["recipe"].strip("`"))
     found = document(file)
@@ -146,6 +168,8 @@ def check_recipe(row):
         check_readings(row, system, file)
     elif file.startswith("das_paper"):
         check_ratios(row, file)
+    elif "draws" in document(file):
+        check_pairs(row, file)
     else:
         check_comparison(row, system, file)
 

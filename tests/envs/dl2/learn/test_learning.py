@@ -289,7 +289,9 @@ def test_a_learner_that_pays_by_job_learns_and_others_refuse_to():
     pairs = zip(jax.tree.leaves(before), jax.tree.leaves(after), strict=True)
     assert all(np.any(one != other) for one, other in pairs)
     assert "its own job's share" in " ".join(setup.variants)
-    with pytest.raises(JaxschedError, match="accepted where single decisions are paid, left out or counted: Actor"):
+    with pytest.raises(
+        JaxschedError, match="accepted where single decisions are paid, left out or counted: Actor"
+    ):
         stages_of(SYSTEM, override(recipe, ["critic=state"]), TABLES)
     with pytest.raises(JaxschedError, match="capacity above 0"):
         stages_of(SYSTEM, override(recipe, ["learner.capacity=0", "learner.held=0"]), TABLES)
