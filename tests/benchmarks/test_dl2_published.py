@@ -34,7 +34,7 @@ def test_each_case_leaves_out_what_it_says():
     system = registry.get("dl2")
     whole = presets.preset(system, PRESET)
     cases = {name: override(whole, case.settings).stages[-1] for name, case in CASES.items()}
-    assert cases["published"] == cases["preset"] == whole.stages[-1]
+    assert cases["published"] == cases["preset"] == cases["once"] == whole.stages[-1]
     assert cases["moments"] == cases["none"]
 
     def ways(stage):
