@@ -15,9 +15,9 @@ of each seed come out, completion times in whole slots on the five:
 ``--case`` leaves out some of what the published learner does beside the paper's text: ``CASES``. In
 ``published`` nothing is left out: the preset ``artefact``, and reinforcement learning begins with
 Adam's moments of the supervised stage for the policy (its count of steps at 0), as the published
-learner does by restoring them. The published learner plays its hundred sequences in order, about once; ours draws from
-them, in ``once`` from so many that hardly any comes twice. ``preset`` is the preset alone, ``none``
-has none of these ways, the others one each.
+learner does by restoring them. The published learner plays its hundred sequences in order, about
+once; ours draws from them, in ``once`` from so many that hardly any comes twice. ``preset`` is the
+preset alone, ``none`` has none of these ways, the others one each.
 
 ``--seconds`` ends reinforcement learning early; the result tells after how many updates. It goes
 into the folder of results, ``dl2_published_[CASE_]NAME.json.xz``, and tables are printed: those of
