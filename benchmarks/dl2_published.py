@@ -1,8 +1,8 @@
 """DL2's published learner in its published simulator: seeds side by side, judged in two ways.
 
-    python -m benchmarks.dl2_published [--case published] [--seeds 10] [--updates 7000]
-        [--every 100] [--validate 500] [--seconds S] [--runs DIR] [--only train|judge]
-        [--results DIR] [--name NAME] [--page FILE] [--written]
+    python -m benchmarks.dl2_published [--case published] [--seeds 10] [--first-seed 0]
+        [--updates 7000] [--every 100] [--validate 500] [--seconds S] [--runs DIR]
+        [--only train|judge] [--results DIR] [--name NAME] [--page FILE] [--written]
 
 All seeds are trained in one program, through both stages of the preset; their policies are written
 every ``--every`` updates. Then each of these plays the five published sequences, and those of every
@@ -93,6 +93,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--updates", type=int, default=7000)
     parser.add_argument("--every", type=int, default=100)
     parser.add_argument("--validate", type=int, default=500)
@@ -183,8 +184,8 @@ def train(options: argparse.Namespace) -> None:
     began = time.monotonic()
     system, recipe, tables = recipe_of(options)
     stages = stages_of(system, recipe, tables["train"])
-    last = stages[-1]
-    seeds, weights = jax.vmap(jax.random.key)(jnp.arange(options.seeds)), None
+    last, first_seed = stages[-1], options.first_seed
+    seeds, weights = jax.vmap(jax.random.key)(first_seed + jnp.arange(options.seeds)), None
     if (
         policy_file(options.runs, 0).exists() and not CASES[options.case].moments
     ):  # the stages before have been trained
@@ -219,6 +220,7 @@ def train(options: argparse.Namespace) -> None:
                 "moments": CASES[options.case].moments,
                 "variants": list(last.variants),
                 "seeds": options.seeds,
+                "first_seed": first_seed,
                 "updates": update,
                 "gradient_steps": steps.tolist(),
                 "metrics": metrics,
