@@ -486,7 +486,8 @@ DAS = Evidence(
         "score falls from 704 min (update 20) to 326 (update 180, chosen; `linear` has 325) and "
         "stays at 331 to 359. Where a decision ends with the first job that does not fit "
         "(`on_no_fit=block`), the narrow spread of Table 1 does not come out: DRF-LoadBalance has "
-        "0.29 of FIFO-LoadBalance's completion time, the paper 1.19 (notes). Table 1's figures (row T1) are of networks that imitate our linear rule.",
+        "0.29 of FIFO-LoadBalance's completion time, the paper 1.19 (notes). Table 1's figures "
+        "(row T1) are of networks that imitate our linear rule.",
         "`scored` was found by search over whole episodes: on 8 machines from `shortest`, a rule "
         "by hand on the same estimates of run times, order and placement (`--preset contended`); "
         "on 16, by an earlier form of the recipe, from `linear`, the teacher of DAS' networks, "
