@@ -34,7 +34,7 @@ def test_each_case_leaves_out_what_it_says():
     system = registry.get("dl2")
     whole = presets.preset(system, PRESET)
     cases = {name: override(whole, case.settings).stages[-1] for name, case in CASES.items()}
-    assert cases["published"] == cases["preset"] == cases["once"] == whole.stages[-1]
+    assert cases[PRESET] == cases["restored"] == cases["once"] == whole.stages[-1]
     assert cases["moments"] == cases["none"]
 
     def ways(stage):
@@ -46,8 +46,8 @@ def test_each_case_leaves_out_what_it_says():
             "counted": wrap.counted,
         }
 
-    assert all(ways(cases["published"]).values())
+    assert all(ways(cases[PRESET]).values())
     assert not any(ways(cases["none"]).values())
-    for name, inside in ways(cases["published"]).items():
+    for name, inside in ways(cases[PRESET]).items():
         assert inside
         assert [way for way, found in ways(cases[name]).items() if found] == [name]
