@@ -13,6 +13,7 @@ from dataclasses import fields, replace
 from typing import Any, NamedTuple, cast
 
 import flax.linen as nn
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -191,13 +192,20 @@ class DrawnWeights(NamedTuple):
 
     Attributes:
       network: of the means; the parameters are the network's.
+      start_std: deviation of the means at the start; 0: they are 0.
     """
 
     network: PairWeights
+    start_std: float = 0.0
 
     def init(self, key: PRNGKey, observation: Array) -> Any:
         """The network's parameters."""
-        return self.network.init(key, observation)
+        params = self.network.init(key, observation)
+        if not self.start_std:
+            return params
+        return jax.tree.map(
+            lambda x: self.start_std * jax.random.normal(key, x.shape, x.dtype), params
+        )
 
     def apply(self, params: PyTree, observation: Array) -> dict[str, Normal]:
         """The weights of a slot as one agent of one unit, ``[B, 1, W]``."""
@@ -206,12 +214,27 @@ class DrawnWeights(NamedTuple):
         return {PLAN: Normal(mean, jnp.full_like(mean, PLAN_STD))}
 
 
-def policy_model(env: MLFS, kind: str, **options: Any) -> PolicyModel | None:
-    """Plans are drawn as weights while they are learnt; other policies are scores or outputs."""
+def policy_model(
+    env: MLFS, kind: str, *, start_std: float = 0.0, **options: Any
+) -> PolicyModel | None:
+    """Plans are drawn as weights while they are learnt; other policies are scores or outputs.
+
+    Args:
+      env: the environment.
+      kind: of network.
+      start_std: deviation of the weights of plans at the start. At 0 they are MLF-H's, at 1 each
+        is about as much as what is known of jobs and tasks differs: schedules at random.
+      options: of other kinds of network.
+
+    Raises:
+      JaxschedError: ``start_std`` is below 0.
+    """
     del env, options
     if kind != PLANS:
         return None
-    drawn = gaussian_agents(cast(Any, DrawnWeights(PairWeights())))
+    if start_std < 0:
+        raise JaxschedError(f"mlfs: start_std is {start_std:g}; it must be 0 or more")
+    drawn = gaussian_agents(cast(Any, DrawnWeights(PairWeights(), start_std)))
     agents = drawn._replace(
         sample=lambda *given: _of_plan(*drawn.sample(*given)),
         greedy=lambda *given: drawn.greedy(*given)[PLAN][..., 0, :],
@@ -417,6 +440,7 @@ PLANNED = replace(
                 entropy_end=0.0,
             ),
             loop=LoopConfig(32, 128, 100),
+            network_options={"start_std": 0.0},
             evaluate_every=20,
         ),
     ),
@@ -463,6 +487,7 @@ DEPARTURES = Departures(
             "pairs": "weights of pairs of task and server, found by search over whole episodes",
             "plans": "weights of pairs of task and server, drawn for each slot",
         },
+        "network_options.start_std": "the weights begin at random, with deviation {:g}",
         "learner": _of_learner,
     },
 )

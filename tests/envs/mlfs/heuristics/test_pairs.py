@@ -13,7 +13,14 @@ from jaxsched.core import training
 from jaxsched.core.policies import Policy, no_memory
 from jaxsched.envs.mlfs import MLFS
 from jaxsched.envs.mlfs import heuristics as pairs
-from jaxsched.envs.mlfs.learn import PLAN_STD, SEARCH, TUNED
+from jaxsched.envs.mlfs.learn import (
+    PLAN_STD,
+    SEARCH,
+    TUNED,
+    DrawnWeights,
+    PairWeights,
+    policy_model,
+)
 from jaxsched.envs.mlfs.learn import QUICK as QUICK_RECIPE
 from jaxsched.envs.mlfs.rules import dynamics
 from jaxsched.envs.mlfs.rules import offers as off
@@ -243,6 +250,22 @@ def test_the_plan_of_a_slot_is_learnt_by_policy_gradient():
     assert np.all(np.asarray(weights["params"]["weights"]["bias"]) != 0)
     played = functions.play(SYSTEM, setup.play_env, setup.policy, params, weights)
     assert played.metrics["finished"].tolist() == [12, 12]
+
+
+def test_plans_may_begin_at_random_with_the_deviation_asked_for():
+    def begins(number, *start):
+        plans = DrawnWeights(PairWeights(), *start)
+        params = plans.init(jax.random.key(number), jnp.zeros((1, 8)))
+        return np.asarray(params["params"]["weights"]["bias"])
+
+    drawn = np.array([begins(number, 0.5) for number in range(40)])
+    assert drawn.shape == (40, len(pairs.WEIGHTS))
+    assert drawn.std() == pytest.approx(0.5, rel=0.1) and abs(drawn.mean()) < 0.05
+    assert not begins(0).any()
+    with pytest.raises(JaxschedError, match="start_std is -1; it must be 0 or more"):
+        policy_model(MLFS(decide="slot"), "plans", start_std=-1.0)
+    recipe = override(presets.preset(SYSTEM, "plan"), ["network_options.start_std=1"])
+    assert "the weights begin at random, with deviation 1" in SYSTEM.recipes.departures.of(recipe)
 
 
 def test_the_critic_of_plans_reads_the_whole_state_where_it_is_told():
