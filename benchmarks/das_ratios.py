@@ -65,7 +65,8 @@ def compare(runs: list[Path], more: int, no_fit: str | None) -> dict[str, Any]:
     recipes = {(one.env, one.network, one.play) for one, _ in loaded}
     if len(recipes) > 1:
         raise JaxschedError(f"{', '.join(map(str, runs))}: not seeds of one recipe")
-    env: Any = learned.env if no_fit is None else replace(learned.env, on_no_fit=no_fit)
+    env: Any = learned.env
+    env = env if no_fit is None else replace(env, on_no_fit=no_fit)
     tables = traces.get("das-test")
     tables += traces.get("das-normal", seed=ROLE_SEEDS["test"], num_traces=NUM_FRESH)
     tables += more_tables(more) if more else []
