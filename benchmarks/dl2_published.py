@@ -192,9 +192,8 @@ def train(options: argparse.Namespace) -> None:
     stages = stages_of(system, recipe, tables["train"])
     last, first_seed = stages[-1], options.first_seed
     seeds, weights = jax.vmap(jax.random.key)(first_seed + jnp.arange(options.seeds)), None
-    if (
-        policy_file(options.runs, 0).exists() and not CASES[options.case].moments
-    ):  # the stages before have been trained
+    supervised = policy_file(options.runs, 0).exists()  # the stages before have been trained
+    if supervised and not CASES[options.case].moments:
         weights, _ = read_policies(options.runs, 0, structure_of(system, last, tables))
     for stage in stages[:-1] if weights is None else ():
         env, learner, loop, params = stage.env, stage.learner, stage.loop, stage.params_at(0.0)
