@@ -5,9 +5,9 @@
 
 Several runs are training seeds of one recipe. The rules have the policy's weights of priorities:
 ``linear`` chooses servers by a linear cost, ``mlf_h`` as in the paper. ``--untrained`` plays
-the policy's first weights, too. Changes of times and traffic are ratios of means, those of shares
-are differences; intervals are 95 % bootstraps over seeds and episodes. ``--one-by-one`` plays one
-episode at a time, which takes less memory.
+weights of 0, too, with which recipes begin unless they are told another start. Changes of times and
+traffic are ratios of means, those of shares are differences; intervals are 95 % bootstraps over
+seeds and episodes. ``--one-by-one`` plays one episode at a time, which takes less memory.
 
 Axes: ``S`` training seeds (one for rules), ``E`` episodes.
 """
@@ -44,7 +44,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=SEED, help="of the tables of load 0")
     parser.add_argument("--jobs", type=int, help="of a table; the trace's own number if absent")
     parser.add_argument("--one-by-one", action="store_true")
-    parser.add_argument("--untrained", action="store_true", help="what the training began with")
+    parser.add_argument("--untrained", action="store_true", help="weights of 0, too")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     options.policy = options.policy or ["pretrained"]
