@@ -279,6 +279,7 @@ def judged(options: argparse.Namespace) -> dict[str, Any]:
 
     system, recipe, tables = recipe_of(options)
     run = read_json(options.runs / FACTS)
+    run["metrics"] = [one for one in run["metrics"] if one["update"] % options.validate == 0]
     last = stages_of(system, recipe, tables["train"])[-1]
     env, seeds = last.play_env, run["seeds"]
     tree = structure_of(system, last, tables)
