@@ -132,8 +132,10 @@ def _cells(played: Plays, name: str) -> list[str]:
 
 
 def _before(played: Plays, name: str) -> str:
-    """In which of Figure 4's metrics a reading is before every baseline that played."""
+    """In which of Figure 4's metrics a reading is before every baseline, if all of them played."""
     rivals = [rival for rival in BASELINES if rival in played.values]
+    if len(rivals) < len(BASELINES):
+        return "not all played"
     held = []
     for metric, words in ((JCT, "time"), (DEADLINES, "deadlines"), (ACCURACY, "accuracy")):
         sign = 1 if metric == JCT else -1

@@ -82,7 +82,6 @@ CLAIMS = (
     Claim("S", claimed=False),
 )
 MISSING = (
-    Missing("Fig. 5", "heads and history around the paper's 8 decisions", "4, 8", "not run"),
     Missing(
         "Table 1",
         "on the paper's public trace, Alibaba PAI 2020",

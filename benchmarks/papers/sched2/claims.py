@@ -56,6 +56,6 @@ MISSING = (
         "L",
         "learning curve of the paper's own recipe",
         "2400 episodes, 15 h",
-        "row L was not run for this page; the curves below are of validation tables",
+        "row L was not run for this page; the curves below are of training tables",
     ),
 )
