@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, cast
 
+import chex
 import jax
 import jax.numpy as jnp
 
@@ -35,7 +36,7 @@ from jaxsched.errors import JaxschedError
 from jaxsched.ops.batching import unbatched
 from jaxsched.options import Count, check
 from jaxsched.runtime import check_not_forked
-from jaxsched.types import Array, ArraySpec, PRNGKey, PyTree, Specs
+from jaxsched.types import Array, ArraySpec, PRNGKey, PyTree, Rollout, Specs
 
 BRANCHES = 2**31 - 1  # folded into a key that the learner splits, so no small number
 
@@ -279,6 +280,13 @@ def _layout(learner: Learner, carry: Carry) -> Carry:
     )
 
 
+def _check_shapes(rollout: Rollout) -> None:
+    """What learners rely on, while they are traced: leaves ``[T, B, ...]``, and scalars a step."""
+    steps = [rollout.reward, rollout.terminated, rollout.truncated, rollout.elapsed]
+    chex.assert_rank(steps, 2)
+    chex.assert_equal_shape_prefix(jax.tree.leaves(rollout._replace(branches=())), 2)
+
+
 def _update(
     env: Environment, learner: Learner, config: LoopConfig, params: Any, carry: Carry, _: None
 ) -> tuple[Carry, Metrics]:
@@ -298,6 +306,7 @@ def _update(
     if learner.branching is not None:
         found = _branches(env, learner, carry.learner_state, current.state, params, learn_key)
         rollout = rollout._replace(branches=found)
+    _check_shapes(rollout)
     learner_state, metrics = learner.update(carry.learner_state, rollout, learn_key)
     metrics = {
         **metrics,

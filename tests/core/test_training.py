@@ -112,6 +112,15 @@ def test_compiled_once_per_length(whole):
     assert metrics["episode_return_sum"][-1] == metrics["episodes"][-1]
 
 
+def test_learners_are_given_axes_of_time_and_environments():
+    def act(*given, **options):
+        return LEARNER.act(*given, **options)[0], jnp.zeros(3)  # not of the four environments
+
+    carry = begin()
+    with pytest.raises(AssertionError, match="different shape prefixes"):
+        training.chunk(ENV, LEARNER._replace(act=act), LOOP, carry, probes.ending(), num_updates=1)
+
+
 def test_ahead_of_time_compilation(whole):
     carry, params = begin(), probes.ending()
     lowered = training.chunk.lower(ENV, LEARNER, LOOP, carry, params, num_updates=6)
