@@ -23,6 +23,11 @@ faster critic      the value's rate is 0.001; the text has one rate, 0.0001, for
 fastest critic     the value's rate is 0.005, that of supervised learning.
 together           by task, full memory, faster critic.
 
+Added after these had been run, to have the text's numbers all in one:
+
+as written         hundreds, and a step per slot.
+as written, entropy summed
+
 Not readings, but what they are compared with to find the cause:
 
 normalised         advantages of a batch have mean 0 and deviation 1.
@@ -41,6 +46,13 @@ from benchmarks.scripts import exit_status
 BY_TASK, FULL = "supervised.data.by_task=true", "learner.fill_first=true"
 SLOT_ALONE, EPOCHS = "learner.gamma=0", "wrap.unit=slot_epochs"
 FASTER = "learner.value_learning_rate=0.001"
+HUNDREDS = (
+    "supervised.loop.num_updates=300",
+    "supervised.learner.learning_rate=0.005",
+    "supervised.learner.final_learning_rate=0.005",
+)
+STEP_PER_SLOT = ("loop.num_envs=1", "loop.rollout_length=96", "learner.step_per=group")
+SUMMED = "learner.entropy_per_action=false"
 STUDY = Study(
     command="dl2_readings",
     system="dl2",
@@ -48,15 +60,11 @@ STUDY = Study(
     readings={
         "paper": (),
         "by task": (BY_TASK,),
-        "hundreds": (
-            "supervised.loop.num_updates=300",
-            "supervised.learner.learning_rate=0.005",
-            "supervised.learner.final_learning_rate=0.005",
-        ),
-        "entropy summed": ("learner.entropy_per_action=false",),
+        "hundreds": HUNDREDS,
+        "entropy summed": (SUMMED,),
         "slot alone": (SLOT_ALONE,),
         "full memory": (FULL,),
-        "step per slot": ("loop.num_envs=1", "loop.rollout_length=96", "learner.step_per=group"),
+        "step per slot": STEP_PER_SLOT,
         "faster critic": (FASTER,),
         "fastest critic": ("learner.value_learning_rate=0.005",),
         "together": (BY_TASK, FULL, FASTER),
@@ -64,6 +72,8 @@ STUDY = Study(
         "epochs": (EPOCHS,),
         "epochs, slot alone": (EPOCHS, SLOT_ALONE),
         "own job": ("wrap.unit=own",),
+        "as written": (*HUNDREDS, *STEP_PER_SLOT),
+        "as written, entropy summed": (*HUNDREDS, *STEP_PER_SLOT, SUMMED),
     },
     train=Draw("dl2-sim", 0, 100),
     validation=Draw("dl2-sim", 2, 20),
