@@ -189,7 +189,8 @@ DL2 = Evidence(
         "dl2_readings_cpu2.json",
         ("drf", "optimus"),
         "`--preset paper` under each reading of the text; `benchmarks/dl2_readings.py` says what "
-        "each is, and had the list before any was run. The weights are those of least completion "
+        "each is, and had the list before any was run (but for the two *as written*, added "
+        "later). The weights are those of least completion "
         "time on 20 validation sequences, every 500 updates of reinforcement learning, the "
         "supervised ones among them (update 0). They are judged once, on 100 sequences that "
         "nothing was chosen on. *normalised*, *epochs* and *own job* are changes of the text, not "
