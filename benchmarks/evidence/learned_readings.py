@@ -24,7 +24,8 @@ NOT_RUN = "Readings that were not run, for want of time: {}."
 
 def sections(given: LearnedReadings, picture: str) -> Iterator[str]:
     """All of it, under a heading."""
-    study, told = given.study, read(given.file)["readings"]
+    study, document = given.study, read(given.file)
+    told = document["readings"]
     yield from ["## The paper's recipe under each reading of its text", given.told]
     for world in study.worlds:
         played = plays(given.file, world)
@@ -33,7 +34,9 @@ def sections(given: LearnedReadings, picture: str) -> Iterator[str]:
         yield _table(given, played, told)
     if missing := [name for name in study.readings if name not in told]:
         yield NOT_RUN.format("; ".join(missing))
-    yield f"`{played.command}`; file `{given.file}`."
+    minutes = sum(one["wall_s"] for one in told.values()) / 60
+    cost = f"{minutes:.0f} minutes of training and validation, all seeds, {document['device']}"
+    yield f"`{played.command}`; file `{given.file}`; {cost}, {document['cores']} cores."
     metric = functions.metric(registry.get(study.system), study.shown)
     yield f"![{metric.label} on the validation episodes over the updates]({picture})"
 
