@@ -38,7 +38,7 @@ import numpy as np
 
 from benchmarks.dl2_artefact import FRESH_SEED, RESULTS, SAVED, cores
 from benchmarks.pack import pack
-from benchmarks.scripts import PACKED, exit_status, read_json, table
+from benchmarks.scripts import exit_status, packed_path, read_json, table
 from jaxsched.errors import JaxschedError
 from jaxsched.files import write_json, write_whole
 from jaxsched.systems import functions, presets
@@ -135,7 +135,9 @@ def main() -> None:
             for case in CASES
             for first in (0, FURTHER)
         }
-        results = {key: read_json(path) for key, path in files.items() if packed(path).exists()}
+        results = {
+            key: read_json(path) for key, path in files.items() if packed_path(path).exists()
+        }
         tables = f"{markdown(results[PRESET, 0])}\n\n{of_cases(results)}"
         head, rest = text.split(BEGIN)
         page = f"{head}{BEGIN}\n\n{tables}\n\n{END}{rest.split(END)[1]}"
@@ -146,11 +148,6 @@ def file_of(folder: Path, case: str, first_seed: int, name: str) -> Path:
     """Where a case's result is."""
     parts = [case] * (case != PRESET) + [f"seeds{first_seed}"] * (first_seed > 0) + [name]
     return folder / f"dl2_published_{'_'.join(parts)}.json"
-
-
-def packed(file: Path) -> Path:
-    """As it is kept."""
-    return file.with_name(file.name + PACKED)
 
 
 def recipe_of(options: argparse.Namespace) -> tuple[Any, Any, dict[str, Any]]:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.scripts import PACKED, exit_status, read_json
+from benchmarks.scripts import exit_status, packed_path, read_json
 from jaxsched.files import write_whole
 
 RESULTS = Path(__file__).parent / "results"
@@ -55,7 +55,7 @@ def pack(path: Path) -> Path:
       JaxschedError: the file cannot be read, or the other not written.
     """
     text = json.dumps(rounded(read_json(path)), separators=(",", ":"), allow_nan=False)
-    packed = path.with_name(path.name + PACKED)
+    packed = packed_path(path)
     write_whole(packed, lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME))
     path.unlink()
     return packed

@@ -15,6 +15,11 @@ PACKED = ".xz"
 """Ends the name of a compressed result file (`benchmarks.pack`)."""
 
 
+def packed_path(path: Path) -> Path:
+    """Where a result file is once it is packed."""
+    return path.with_name(path.name + PACKED)
+
+
 def read_json(path: Path) -> Any:
     """Read a result file.
 
@@ -24,7 +29,7 @@ def read_json(path: Path) -> Any:
     Raises:
       JaxschedError: it does not exist, or holds no JSON.
     """
-    packed = path.with_name(path.name + PACKED)
+    packed = packed_path(path)
     if not path.exists() and packed.exists():
         path = packed
     try:

@@ -235,11 +235,11 @@ def test_losses_by_hand(per_action):
         np.testing.assert_allclose(metrics[name], number, rtol=1e-4, err_msg=name)
 
 
-@pytest.mark.parametrize("stored", [False, True])
-def test_the_policys_gradient_by_hand(stored):
+@pytest.mark.parametrize("gradient_at", ["current", "stored"])
+def test_the_policys_gradient_by_hand(gradient_at):
     """Logits are pulled by ``advantage (taken - p)`` and the entropy's slope at some ``p``."""
     rng = np.random.default_rng(9)
-    learner = learner_of(**REPLAY, gradient_at="stored" if stored else "current")
+    learner = learner_of(**REPLAY, gradient_at=gradient_at)
     observation, kernel, old = (rng.normal(size=(6, 3)).astype(np.float32) for _ in range(3))
     kernel, mask = kernel[:3], np.arange(3) < 2
     action = rng.integers(0, 2, 6)
@@ -257,15 +257,13 @@ def test_the_policys_gradient_by_hand(stored):
     policy = {"params": {"kernel": jnp.asarray(kernel)}}
     params = state.params._replace(policy=policy)
     learning = Learning(params, state.optimiser, None, state.gradient_steps)
-    config = ActorCriticConfig(
-        1, entropy_start=0.3, **REPLAY, gradient_at=("stored" if stored else "current")
-    )
+    config = ActorCriticConfig(1, entropy_start=0.3, **REPLAY, gradient_at=gradient_at)
     parts = Parts(POLICY, Value(), config, None, clipped_adam(None))
     one = jax.tree.map(lambda x: x[None], batch)
     learned, advantage, _ = learn_from(
         parts, state.updates, state.hyper, one, jnp.float32(0), learning
     )
-    logits = old if stored else observation @ kernel
+    logits = old if gradient_at == "stored" else observation @ kernel
     p = np.exp(logits) * mask
     p /= p.sum(1, keepdims=True)
     logs = np.where(mask, np.log(np.where(mask, p, 1)), 0)

@@ -312,9 +312,9 @@ class Paid:
         """
         if self.unit != "slot" and (self.counted or not self.failed):
             name = "counted" if self.counted else "failed"
+            value = str(getattr(self, name)).lower()
             raise JaxschedError(
-                f"{name} is {str(self.counted).lower()} and unit {self.unit!r}; accepted with it: "
-                "'slot'"
+                f"{name} is {value} and unit {self.unit!r}; accepted with it: 'slot'"
             )
         if self.urgency and self.unit != "epochs":
             raise JaxschedError(
