@@ -131,12 +131,15 @@ STUDY = Study(
 def learnt():
     """What ``benchmarks.readings`` writes: one of two readings, two seeds."""
     told = {"updates": [0, 1], "validation": [[9.0, 9.0], [8.0, 7.0]], "chosen": [0, 1]}
+    told |= {"wall_s": 120.0}
     times = {"masked": [[70.0, 90.0]] * 2, "masked, untrained": [[180.0] * 2] * 2}
     metrics = {name: {"avg_jct": values} for name, values in times.items()}
     metrics["first"] = {"avg_jct": [[100.0, 100.0]]}
     return {
         "system": "chic",
         "command": "python -m benchmarks.own_readings",
+        "device": "cpu",
+        "cores": 2,
         "readings": {"masked": told},
         "loads": {"1.8": {"seed": 2, "metrics": metrics}},
     }
@@ -207,6 +210,7 @@ def test_a_page_tells_every_number(small):
         "| 0, 1 | 1 |",
         "| `first` | - | 100.0 | - | - | - | - | - |",
         "Readings that were not run, for want of time: longer.",
+        "file `t.json`; 2 minutes of training and validation, all seeds, cpu, 2 cores.",
         "![JCT on the validation episodes over the updates](small_readings.png)",
         "| fee ($) | 45.00 | 50.00 | -10.00 % [-20.00, -5.00] | +2.00 % [+0.00, +4.00] |",
         "![by tenth](small_1.png)",
