@@ -6,8 +6,9 @@
 Trains the preset ``paper`` on the 100 training sequences under each reading, seeds side by side,
 both stages, plays 20 validation sequences every 500 updates of the second and keeps each seed's
 weights of least completion time there, the supervised ones among them. These, and the supervised
-ones, then play 100 sequences that nothing was chosen on, once, beside rules. With ``--json`` what
-the file has already is not run again.
+ones, then play 100 sequences that nothing was chosen on, once, beside rules, ``pretrained`` (the
+checkpoint of our recipe, ``--preset search``) and untrained networks. With ``--json`` what the file
+has already is not run again.
 
 The list was written before any of it was run; all else is as in ``paper``:
 
@@ -40,7 +41,7 @@ own job            the paper's ablation (29.1 % worse there): each inference is 
 import sys
 
 from benchmarks import readings
-from benchmarks.readings import SUPERVISED, Draw, Study
+from benchmarks.readings import NEW, SUPERVISED, Draw, Study
 from benchmarks.scripts import exit_status
 
 BY_TASK, FULL = "supervised.data.by_task=true", "learner.fill_first=true"
@@ -78,8 +79,8 @@ STUDY = Study(
     train=Draw("dl2-sim", 0, 100),
     validation=Draw("dl2-sim", 2, 20),
     test=Draw("dl2-sim", 40506, 100),
-    others=("drf", "fifo", "tetris", "optimus", "probe"),
-    ours="",
+    others=("drf", "fifo", "tetris", "optimus", "probe", "pretrained", NEW),
+    ours="pretrained",
     metrics=("avg_jct_slots", "makespan"),
     shown="avg_jct_slots",
     updates=2000,

@@ -30,6 +30,8 @@ from jaxsched.systems.stages import stages_of
 
 UNTRAINED = ", untrained"
 """After a reading's name: the networks before they learnt."""
+NEW = "untrained"
+"""Among rules: five networks of the preset as they are drawn."""
 SUPERVISED = ", supervised"
 """After a reading's name: the networks after the stages before the last."""
 
@@ -57,10 +59,11 @@ class Study:
       system: which system.
       preset: the recipe that readings change.
       readings: settings that differ from the preset's, by reading.
+      presets: of readings that change another recipe.
       train: episodes of the trainings.
       validation: episodes that weights are chosen on.
       test: episodes of the verdict.
-      others: rules that play beside them, ``ours`` among them.
+      others: rules that play beside them, ``ours`` and ``NEW`` among them where asked for.
       ours: name of shipped weights of our recipe.
       metrics: what is kept of the test episodes.
       shown: the metric that weights are chosen by.
@@ -91,6 +94,11 @@ class Study:
     watched: tuple[str, ...] = ()
     worlds: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     start: str = UNTRAINED
+    presets: Mapping[str, str] = field(default_factory=dict)
+
+    def preset_of(self, reading: str) -> str:
+        """The recipe that a reading changes."""
+        return self.presets.get(reading, self.preset)
 
 
 class Begun(NamedTuple):
@@ -178,7 +186,7 @@ def run(study: Study, words: str | None) -> None:
     for name in names:
         if name in result["readings"]:
             continue
-        found, part, plays = trained(study, study.readings[name], options.updates, options.seeds)
+        found, part, plays = trained(study, name, options.updates, options.seeds)
         result["readings"][name] = found
         played = result["loads"][part]["metrics"]
         played[name], played[f"{name}{study.start}"] = plays
@@ -200,21 +208,30 @@ def write(study: Study, path: Path | None, result: dict[str, Any]) -> None:
 
 
 def of_other(study: Study, name: str, world: Mapping[str, Any]) -> dict[str, list[list[float]]]:
-    """Metrics of a rule, or of the shipped weights of our recipe; ``[1, E]``."""
+    """Metrics of a rule, of the shipped weights of our recipe or of new networks; ``[S, E]``."""
     from jaxsched.runs import saved_policies
 
     system, tables = registry.get(study.system), study.test.tables()
+    weights: list[Any] = [()]
     if name == study.ours:
         learned, _ = saved_policies.load(name, system)
         env: Any = replace(cast(Any, learned.env), **world)
-        weights: Any = learned.weights[0]
+        weights = learned.weights[:1]
         policy = functions.network_policy(system, env, learned.network, name, learned.play)
+    elif name == NEW:
+        recipe = presets.preset(system, study.preset)
+        env, keys = replace(cast(Any, recipe.env), **world), jax.random.split(jax.random.key(0), 5)
+        specs = env.specs(env.params(tables))
+        weights = [functions.initial(system, env, recipe.network, key, specs) for key in keys]
+        policy = functions.network_policy(system, env, recipe.network, name, recipe.play)
     else:
         env = replace(system.environment(), **world)
         rule = functions.heuristic(system, name, env, len(tables[0]), {})
-        env, policy, weights = rule.env, rule.policy, ()
-    found = functions.play(system, env, policy, env.params(tables), weights).metrics
-    return {metric: [found[metric].tolist()] for metric in study.metrics if metric in found}
+        env, policy = rule.env, rule.policy
+    params = env.params(tables)
+    found = [functions.play(system, env, policy, params, one).metrics for one in weights]
+    kept = [metric for metric in study.metrics if metric in found[0]]
+    return {metric: [one[metric].tolist() for one in found] for metric in kept}
 
 
 def world_of(study: Study, env: Any) -> str:
@@ -229,7 +246,7 @@ def world_of(study: Study, env: Any) -> str:
 
 
 def trained(
-    study: Study, changes: Sequence[str], updates: int, seeds: int
+    study: Study, name: str, updates: int, seeds: int
 ) -> tuple[dict[str, Any], str, tuple[dict[str, Any], dict[str, Any]]]:
     """Learn under a reading.
 
@@ -240,7 +257,8 @@ def trained(
     from jaxsched.core import training
 
     system, began = registry.get(study.system), time.perf_counter()
-    recipe, setup, carry = begin(study.system, study.preset, study.train, changes, updates, seeds)
+    preset, changes = study.preset_of(name), study.readings[name]
+    recipe, setup, carry = begin(study.system, preset, study.train, changes, updates, seeds)
     updates, sign = setup.loop.num_updates, functions.metric(system, study.shown).better
     gain = 1.0 if sign == "higher" else -1.0
 

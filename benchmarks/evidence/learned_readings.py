@@ -13,6 +13,7 @@ from benchmarks.evidence.judge import verdict
 from benchmarks.evidence.parts import LearnedReadings
 from benchmarks.evidence.sources import Plays, plays, read
 from benchmarks.papers import figures
+from benchmarks.readings import NEW
 from benchmarks.scripts import table
 from jaxsched.pictures import COLOURS
 from jaxsched.report.summary import labelled
@@ -63,7 +64,7 @@ def _table(given: LearnedReadings, played: Plays, told: dict[str, Any]) -> str:
     ]
     for other in study.others:
         words = f"`{other}`" + (" (our recipe, `--preset search`)" if other == study.ours else "")
-        seeds = "1" if other == study.ours else "-"
+        seeds = str(len(played.of(other, study.shown))) if other in (study.ours, NEW) else "-"
         rows.append([words, seeds, *_cells(given, played, other), "-", "-", "-", "-"])
     return table(head, rows)
 

@@ -6,7 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks import chic_readings, readings, sched2_readings
+from benchmarks import (
+    chic_readings,
+    dl2_readings,
+    mlfs_learnt_readings,
+    readings,
+    sched2_readings,
+)
 from benchmarks.scripts import chosen
 from jaxsched import traces
 from jaxsched.errors import JaxschedError
@@ -14,11 +20,12 @@ from jaxsched.runs.overrides import override
 from jaxsched.systems import presets, registry
 
 CHIC, SCHED2 = chic_readings.STUDY, sched2_readings.STUDY
+DL2, MLFS = dl2_readings.STUDY, mlfs_learnt_readings.STUDY
 
 
 def read(study, name):
     system = registry.get(study.system)
-    recipe = override(presets.preset(system, study.preset), list(study.readings[name]))
+    recipe = override(presets.preset(system, study.preset_of(name)), list(study.readings[name]))
     return recipe, " ".join(system.recipes.departures.of(recipe))
 
 
@@ -46,7 +53,21 @@ def test_departures_of_sched2_are_named(name):
     assert stage.loop.num_updates >= SCHED2.every
 
 
-@pytest.mark.parametrize("study", [CHIC, SCHED2], ids=lambda study: study.system)
+@pytest.mark.parametrize("name", MLFS.readings)
+def test_departures_of_mlfs_are_named(name):
+    """Printed weights of Equation 7 and the start at MLF-H are no departures."""
+    recipe, named = read(MLFS, name)
+    assert ("drawn for each slot" in named) == (name != "server choice")
+    assert ("begin at random" in named) == (name == "random start")
+    assert ("all jobs in the system" in named) == (name == "all jobs")
+    weights = named.count("reward: weight of ")
+    assert weights == (5 if name in (*mlfs_learnt_readings.BETAS, "equal") else 0)
+    if name in mlfs_learnt_readings.BETAS:
+        (one,) = (key for key, value in recipe.stages[-1].params.items() if value == 1)
+        assert one == mlfs_learnt_readings.BETAS[name]
+
+
+@pytest.mark.parametrize("study", [CHIC, SCHED2, DL2, MLFS], ids=lambda study: study.system)
 def test_the_verdict_is_on_other_episodes_than_the_choice(study):
     assert study.test.seed not in (study.train.seed, study.validation.seed)
     assert study.shown in study.metrics and study.ours in study.others
@@ -79,7 +100,7 @@ def test_a_study_is_run_once(tmp_path, monkeypatch, capsys):
     study = replace(
         SCHED2,
         readings={"all": (*SCHED2.readings["all together"], *quick)},
-        others=("strict_sif",),
+        others=("strict_sif", readings.NEW),
         updates=3,
         every=1,
     )
@@ -92,8 +113,10 @@ def test_a_study_is_run_once(tmp_path, monkeypatch, capsys):
     best = np.argmax(one["validation"], axis=0)
     assert one["chosen"] == best.tolist()
     growing, saturating = (told["loads"][name]["metrics"] for name in study.worlds)
-    assert list(growing) == ["strict_sif"]
-    assert list(saturating) == ["strict_sif", "all", "all, untrained"]
+    assert list(growing) == ["strict_sif", "untrained"]
+    assert list(saturating) == ["strict_sif", "untrained", "all", "all, untrained"]
+    drawn = np.array(growing["untrained"]["avg_jct"])
+    assert drawn.shape == (5, 2) and len(np.unique(drawn[:, 0])) > 1
     assert np.shape(saturating["all"]["avg_effectiveness"]) == (2, 2)
     before = path.read_bytes()
     capsys.readouterr()

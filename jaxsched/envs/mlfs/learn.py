@@ -26,6 +26,7 @@ from jaxsched.core.training import LoopConfig
 from jaxsched.envs.mlfs.environment import MLFS, PRIORITIES
 from jaxsched.envs.mlfs.heuristics import WEIGHTS
 from jaxsched.envs.mlfs.rules.observation import NUM_GLOBAL, NUM_SERVER, NUM_TASK, TASK_NAMES
+from jaxsched.envs.mlfs.rules.tables import REWARD_WEIGHTS
 from jaxsched.errors import JaxschedError
 from jaxsched.networks import description as nd
 from jaxsched.networks.exportable import ExportableModule
@@ -349,6 +350,7 @@ PAPER = Recipe(
                 entropy_end=0.01,
             ),
             loop=LoopConfig(64, 256, 200),
+            params=REWARD_WEIGHTS,
             evaluate_every=20,
         ),
     ),
@@ -441,6 +443,7 @@ PLANNED = replace(
             ),
             loop=LoopConfig(32, 128, 100),
             network_options={"start_std": 0.0},
+            params=REWARD_WEIGHTS,
             evaluate_every=20,
         ),
     ),
@@ -470,6 +473,10 @@ def _of_learner(config: Any) -> tuple[str, ...]:
     )
 
 
+def _of_start(start_std: float) -> tuple[str, ...]:
+    return (f"the weights begin at random, with deviation {start_std:g}",) if start_std else ()
+
+
 DEPARTURES = Departures(
     paper=PAPER,
     words={
@@ -479,7 +486,8 @@ DEPARTURES = Departures(
             "linear": "imitates a linear rule found by search in place of MLF-H's choice of servers"
         },
         "env.reward": {
-            "progress": "reward: work of ended instances over the remaining work of their jobs"
+            "progress": "reward: work of ended instances over the remaining work of their jobs",
+            "standing": "reward: Equation 7 over all jobs in the system",
         },
         "ppo.skip": {True: "imitation only"},
         "network": {
@@ -487,7 +495,12 @@ DEPARTURES = Departures(
             "pairs": "weights of pairs of task and server, found by search over whole episodes",
             "plans": "weights of pairs of task and server, drawn for each slot",
         },
-        "network_options.start_std": "the weights begin at random, with deviation {:g}",
+        "network_options.start_std": _of_start,
+        "params.completion_reward": "reward: weight of completion times (beta 1) {:g}",
+        "params.deadline_reward": "reward: weight of deadlines met (beta 2) {:g}",
+        "params.traffic_cost": "reward: weight of traffic (beta 3) {:g}",
+        "params.target_reward": "reward: weight of accuracy targets met (beta 4) {:g}",
+        "params.accuracy_reward": "reward: weight of accuracy (beta 5) {:g}",
         "learner": _of_learner,
     },
 )

@@ -145,7 +145,7 @@ def check_readings(row, system, file):
     found = document(file)
     (name,) = [n for n, told in found["readings"].items() if set(told["changes"]) == changes]
     (own,) = [o for e in SYSTEMS if e.system == system for o in e.own if of_reading(o, file, name)]
-    assert preset == own.study.preset, "recipe"
+    assert preset == own.study.preset_of(own.name), "recipe"
     assert row["episodes"] == f"{own.study.test.number} of {own.study.test.name}", "episodes"
     (world,) = [part for part in found["loads"].values() if name in part["metrics"]]
     assert world["seed"] == own.study.test.seed, "episodes"
