@@ -3,8 +3,8 @@
     python -m benchmarks.mlfs_learnt_readings [--readings "plan;server choice"] [--seeds 5]
         [--updates 60] [--json FILE]
 
-Trains under each reading on 128 workloads of load x = 3, seeds side by side, plays 16 validation
-workloads every ten updates and keeps each seed's weights of least completion time there, those of
+Trains under each reading on 128 workloads of load x = 3, seeds side by side, plays eight validation
+workloads every 20 updates and keeps each seed's weights of least completion time there, those of
 the beginning among them. These, and those of the beginning, then play 100 workloads that nothing
 was chosen on, once, beside rules and ``pretrained`` (the checkpoint of our recipe, ``--preset
 search``). With ``--json`` what the file has already is not run again.
@@ -60,14 +60,14 @@ STUDY = Study(
         "equal": tuple(f"params.{weight}=1" for weight in BETAS.values()),
     },
     train=Draw("mlfs-small-x3", 0, 128),
-    validation=Draw("mlfs-small-x3", 1, 16),
+    validation=Draw("mlfs-small-x3", 1, 8),
     test=Draw("mlfs-small-x3", 9203, 100),
     others=("mlf_h", "graphene", "linear_tuned", "pretrained"),
     ours="pretrained",
     metrics=("avg_jct", "deadline_ratio", "accuracy_ratio", "bandwidth_mb"),
     shown="avg_jct",
     updates=60,
-    every=10,
+    every=20,
     patience=60,
     watched=("return",),
     worlds={"x = 3": {}},

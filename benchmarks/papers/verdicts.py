@@ -40,6 +40,7 @@ class Claim(NamedTuple):
       says: what the paper's words mean (``jaxsched.systems.claims.stated``); themselves if None.
       holds: decides by what was measured where no single number does.
       held: the verdict where it holds.
+      bounds: what ``holds`` asks for, in words.
       paper: stands for the words of the check, where these do not say what the paper says.
       why: why it did not come out; empty if nobody knows.
       untested: why it was not tested; empty if it was.
@@ -53,6 +54,7 @@ class Claim(NamedTuple):
     says: str | None = None
     holds: Callable[[str], bool] | None = None
     held: str = DIRECTION
+    bounds: str = ""
     paper: str | None = None
     why: str = ""
     untested: str = ""
@@ -144,7 +146,7 @@ def judged_check(system: str, row: str, check: Mapping[str, Any]) -> Judged:
         return Judged(row, item, paper, measured, "", NOT_TESTED, "nothing to measure against")
     if rule.holds is not None:
         verdict = rule.held if rule.holds(measured) else NOT_REPRODUCED
-        return _with_reason(rule, Judged(row, item, paper, measured, "", verdict, ""))
+        return _with_reason(rule, Judged(row, item, paper, measured, rule.bounds, verdict, ""))
     statement = stated(paper if rule.says is None else rule.says, rule.none)
     if statement is None:
         raise JaxschedError(f"{system}, row {row}, {item}: no number in {paper!r}")

@@ -39,6 +39,7 @@ CLAIMS = (
             f"makespan*, {name}",
             holds=partial(_ends_near, *ends),
             held=REPRODUCED,
+            bounds="both ends within 25 %",
             why=ALIKE,
         )
         for name, ends in MAKESPAN_H.items()

@@ -18,11 +18,11 @@ from jaxsched.systems import functions
 from jaxsched.types import PyTree
 
 RULES = (*BASELINES, MLF_H, MLF_HC)
-PRESETS = {MLF_RL: "quick", RL: "rl"}
+PRESETS = {MLF_RL: "plan", RL: "rl"}
 """What is trained where no run is given."""
 
 SWITCHES = ("use_urgency", "use_deadline", "use_bandwidth", "use_migration")
-LEARNT_WITH = (*PRIORITIES, *SWITCHES, "order", "reward")
+LEARNT_WITH = (*PRIORITIES, *SWITCHES, "order", "reward", "decide")
 """Options that a policy takes along to another cluster: they decide what it is offered."""
 
 NO_WEIGHTS: Sequence[PyTree] = ((),)
