@@ -71,6 +71,7 @@ STUDY = Study(
     patience=60,
     watched=("return",),
     worlds={"x = 3": {}},
+    start=", at the start",
 )
 
 

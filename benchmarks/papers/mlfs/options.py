@@ -9,6 +9,7 @@ from benchmarks.papers import command
 from benchmarks.papers.given_runs import add_run_option, saved_digest
 from benchmarks.papers.runner import Paper
 from benchmarks.papers.settings import Settings
+from jaxsched.envs.mlfs.environment import WAITING_MIN, WaitingUnit
 from jaxsched.errors import JaxschedError
 
 ClusterName = Literal["small", "real"]
@@ -24,11 +25,13 @@ class MLFSSettings(Settings):
       cluster: which of ``environment.CLUSTERS`` of MLFS all rows but E3 play on.
       runs: run directories of trained policies; policies are trained by the rows if there are none.
       large_jobs: jobs of each table of E3.
+      waiting_unit: of the wait in Equation 4, for the rules; trained policies have their own.
     """
 
     cluster: ClusterName = "real"
     runs: tuple[Path, ...] = ()
     large_jobs: int = LARGE_JOBS
+    waiting_unit: WaitingUnit = "day"
 
     def __post_init__(self) -> None:
         """Check the cluster and the number of jobs.
@@ -58,6 +61,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cluster", choices=CLUSTER_NAMES, help="of all rows but E3; real, with --quick small"
     )
+    parser.add_argument(
+        "--waiting-unit",
+        choices=list(WAITING_MIN),
+        default="day",
+        help="of the wait in Equation 4, for the rules; files of rows E1 to E9 are of an hour",
+    )
     add_run_option(parser, "its priority weights are kept")
     parser.add_argument(
         "--jobs", type=int, help=f"of each table of E3; {LARGE_JOBS}, with --quick less"
@@ -77,4 +86,5 @@ def settings_of(arguments: argparse.Namespace, paper: Paper, name: str) -> MLFSS
         cluster=arguments.cluster or ("small" if usual.quick else "real"),
         runs=tuple(arguments.runs),
         large_jobs=jobs if arguments.jobs is None else arguments.jobs,
+        waiting_unit=arguments.waiting_unit,
     )

@@ -18,7 +18,7 @@ from jaxsched.systems import functions
 from jaxsched.types import PyTree
 
 RULES = (*BASELINES, MLF_H, MLF_HC)
-PRESETS = {MLF_RL: "plan", RL: "rl"}
+PRESETS = {MLF_RL: "quick", RL: "rl"}
 """What is trained where no run is given."""
 
 SWITCHES = ("use_urgency", "use_deadline", "use_bandwidth", "use_migration")
@@ -55,8 +55,10 @@ def cluster_env(lab: Lab, name: str | None = None) -> MLFS:
 
     Slots may end at every step, which is fastest for one episode at a time.
     """
+    settings = settings_of(lab)
+    size: dict[str, Any] = CLUSTERS[name or settings.cluster]
     env = functions.environment(
-        lab.system, **CLUSTERS[name or settings_of(lab).cluster], slot_every=1
+        lab.system, **size, slot_every=1, waiting_unit=settings.waiting_unit
     )
     assert isinstance(env, MLFS)
     return env

@@ -362,6 +362,8 @@ def test_a_policy_takes_its_options_along():
         "fifo",
     )
     assert (real.num_servers, real.max_active, real.slot_every) == (20, 256, 1)
+    plans = functions.environment(SYSTEM, decide="slot")
+    assert players.on_cluster(plans, real).by_slot and not real.by_slot
 
 
 def save_run(path, seeds, before=False, **changes):
@@ -506,6 +508,12 @@ def test_options(tmp_path):
     assert (quick.cluster, quick.large_jobs, quick.num_jobs) == ("small", 9, 12)
     assert quick.runs == (Path("a"), Path("b")) and quick.out.name == "mlfs-quick"
     assert usual.deciding() != replace(usual, cluster="small").deciding()
+    hourly = options.settings_of(parser.parse_args(["--waiting-unit", "hour"]), PAPER, "mlfs")
+    units = [
+        players.cluster_env(Lab(SYSTEM, one, Store(tmp_path), {})).waiting_unit
+        for one in (usual, hourly)
+    ]
+    assert units == ["day", "hour"]
     with pytest.raises(JaxschedError, match="jobs is 0; accepted"):
         MLFSSettings(tmp_path, large_jobs=0)
     with pytest.raises(JaxschedError, match="cluster is 'huge'; accepted: small, real"):
