@@ -113,9 +113,10 @@ def summary(systems: Sequence[Evidence]) -> str:
         "papers' own recipes stand in the next table.",
         VERDICT_NOTE,
         where,
-        "## The papers' own recipes here",
-        "Departures are those that a run of the preset names today, and further ones. Changes are "
-        "of the metric in which the paper makes its claim.",
+        "## The papers' own recipes here, and changes of them",
+        "Departures are those that a run of the preset names today, and further ones; a row that "
+        "has some is a change of the paper's recipe. Changes in per cent are of the metric in "
+        "which the paper makes its claim.",
         _recipes(systems),
         "## Our recipes against the best rule known",
         table(["system", "our recipe", "best rule known", "change", "episodes"], best),
@@ -128,7 +129,12 @@ def summary(systems: Sequence[Evidence]) -> str:
 
 def verdicts_of(evidence: Evidence) -> list[Judged]:
     """All claims of the rows of a system's page."""
-    return judged(evidence.system, [read(name) for name in evidence.rows])
+    documents = []
+    for name in evidence.rows:
+        document, title = read(name), evidence.titles.get(name, "")
+        checks = [check | {"item": f"{title}{check['item']}"} for check in document["checks"]]
+        documents.append(document | {"checks": checks})
+    return judged(evidence.system, documents)
 
 
 def counts_of(evidence: Evidence) -> list[int]:

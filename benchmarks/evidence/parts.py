@@ -204,6 +204,7 @@ class Evidence:
       own: the paper's own recipe.
       headroom: JSON files of ``jaxsched headroom``.
       rows: JSON files of paper rows, whose claims are listed.
+      titles: what stands before the claims of a file, where several files are of one row.
       cost: of the main result.
       words: paragraphs: what holds, what does not, and why.
       readings: of what the paper's text leaves open.
@@ -217,6 +218,7 @@ class Evidence:
     own: tuple[OwnAny, ...] = ()
     headroom: tuple[str, ...] = ()
     rows: tuple[str, ...] = ()
+    titles: Mapping[str, str] = field(default_factory=dict)
     cost: tuple[Cost, ...] = ()
     words: tuple[str, ...] = ()
     readings: Readings | None = None

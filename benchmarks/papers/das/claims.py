@@ -12,6 +12,7 @@ NO_CONTENTION = (
 )
 PER_JOB = "the test weighs each job alike: 62 % of the jobs take longer, and few save hours (notes)"
 MACHINE = "another machine"
+IDENTITY = "holds by construction: one job at a time meets no contention"
 
 
 def _das_least(measured: str) -> bool:
@@ -72,7 +73,7 @@ CLAIMS = (
     Claim("F7", "minutes less*", holds=grows),
     Claim("T3", "medium: p of JCT*", holds=_significantly_below, why=PER_JOB),
     Claim("T3", holds=_significantly_below),
-    Claim("A", "*lazy's fee against that without contention*", says="= 0 +- 0.01 %"),
+    Claim("A", "*lazy's fee against that without contention*", claimed=False, note=IDENTITY),
     Claim("A", "*lazy's fee over*", none=1, says="< 1"),
     Claim("A", none=1, says="> 1"),
     Claim("M", claimed=False),

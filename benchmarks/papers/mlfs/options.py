@@ -65,7 +65,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--waiting-unit",
         choices=list(WAITING_MIN),
         default="day",
-        help="of the wait in Equation 4, for the rules; files of rows E1 to E9 are of an hour",
+        help="of the wait in Equation 4, for the rules; the files of E1 to E9 are of an hour, but "
+        "for E3 with all jobs",
     )
     add_run_option(parser, "its priority weights are kept")
     parser.add_argument(
