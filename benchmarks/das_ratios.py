@@ -6,8 +6,8 @@
 Each RUN is a run directory of ``jaxsched train das``, whose cluster decides the environment. The
 episodes are those of row T1 of ``papers/das.py``: the four shipped test episodes, eight fresh ones
 and so many more of the seed that the row alone plays otherwise (52 there): who chooses between runs
-by them must give the row another seed. ``untrained`` is the same network with fresh weights. With
-``--as-seeds`` runs of one recipe are judged together, as seeds. ``--no-fit`` is what a decision
+by them must give the row another seed. ``untrained`` is the same network with fresh weights of each
+seed. With ``--as-seeds`` runs of one recipe are judged together, as seeds. ``--no-fit`` is what a decision
 does with a job that does not fit, for policies and rules alike. Ratios
 are geometric means of the ratios per episode, with 95 % bootstrap intervals over seeds and episodes
 (section 12.1).
@@ -49,6 +49,8 @@ def main() -> None:
 
 def compare(runs: list[Path], more: int, no_fit: str | None) -> dict[str, Any]:
     """All policies on one cluster; the runs are seeds of one recipe."""
+    import jax
+
     from benchmarks.papers.das.common import NUM_FRESH, geometric_ratio, more_tables
     from benchmarks.papers.samples import mean_of, sample_of
     from benchmarks.papers.settings import ROLE_SEEDS
@@ -81,8 +83,19 @@ def compare(runs: list[Path], more: int, no_fit: str | None) -> dict[str, Any]:
             ]
         )
     }
-    untrained = functions.init_weights(system, env, learned.network, params)
-    samples["untrained"] = sample_of([functions.play(system, env, policy, params, untrained)])
+    specs, keys = env.specs(params), [jax.random.key(entry.meta["seed"]) for entry in saved]
+    samples["untrained"] = sample_of(
+        [
+            functions.play(
+                system,
+                env,
+                policy,
+                params,
+                functions.initial(system, env, learned.network, key, specs),
+            )
+            for key in keys
+        ]
+    )
     for name in (*HEURISTICS, *REFERENCES):
         rule = functions.heuristic(system, name, env, len(tables[0]), {})
         samples[name] = sample_of([functions.play(system, rule.env, rule.policy, params)])
