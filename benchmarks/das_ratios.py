@@ -7,10 +7,9 @@ Each RUN is a run directory of ``jaxsched train das``, whose cluster decides the
 episodes are those of row T1 of ``papers/das.py``: the four shipped test episodes, eight fresh ones
 and so many more of the seed that the row alone plays otherwise (52 there): who chooses between runs
 by them must give the row another seed. ``untrained`` is the same network with fresh weights of each
-seed. With ``--as-seeds`` runs of one recipe are judged together, as seeds. ``--no-fit`` is what a decision
-does with a job that does not fit, for policies and rules alike. Ratios
-are geometric means of the ratios per episode, with 95 % bootstrap intervals over seeds and episodes
-(section 12.1).
+seed. With ``--as-seeds`` runs of one recipe are judged together, as seeds. ``--no-fit`` is what a
+decision does with a job that does not fit, for policies and rules alike. Ratios are geometric means
+of the ratios per episode, with 95 % bootstrap intervals over seeds and episodes (section 12.1).
 """
 
 import argparse
