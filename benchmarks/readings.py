@@ -212,7 +212,7 @@ def of_other(study: Study, name: str, world: Mapping[str, Any]) -> dict[str, lis
     from jaxsched.runs import saved_policies
 
     system, tables = registry.get(study.system), study.test.tables()
-    weights: list[Any] = [()]
+    weights: Sequence[Any] = [()]
     if name == study.ours:
         learned, _ = saved_policies.load(name, system)
         env: Any = replace(cast(Any, learned.env), **world)
