@@ -19,7 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.scripts import exit_status
+from benchmarks.scripts import exit_status, untrained
 from jaxsched.errors import JaxschedError
 from jaxsched.systems import functions
 
@@ -82,17 +82,11 @@ def compare(runs: list[Path], more: int, no_fit: str | None) -> dict[str, Any]:
             ]
         )
     }
-    specs, keys = env.specs(params), [jax.random.key(entry.meta["seed"]) for entry in saved]
+    keys = [jax.random.key(entry.meta["seed"]) for entry in saved]
     samples["untrained"] = sample_of(
         [
-            functions.play(
-                system,
-                env,
-                policy,
-                params,
-                functions.initial(system, env, learned.network, key, specs),
-            )
-            for key in keys
+            functions.play(system, env, policy, params, weights)
+            for weights in untrained(system, env, learned.network, params, keys)
         ]
     )
     for name in (*HEURISTICS, *REFERENCES):

@@ -19,7 +19,7 @@ says how far. ``--only judge`` plays what is in ``--runs``. Each case's result i
 import argparse
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,11 +28,11 @@ import numpy as np
 
 from benchmarks.dl2_artefact import RESULTS, cores
 from benchmarks.pack import pack
-from benchmarks.scripts import exit_status, read_json, table
+from benchmarks.scripts import exit_status, read_json, table, untrained
 from jaxsched.errors import JaxschedError
 from jaxsched.files import write_json
 from jaxsched.results.statistics import ratio_interval
-from jaxsched.systems import functions, presets
+from jaxsched.systems import presets
 from jaxsched.units import readable_time
 
 CASES = ("paper-mended", "paper-mended-testbed", "paper", "paper-testbed")
@@ -126,6 +126,8 @@ def train(options: argparse.Namespace, case: str, seconds: float) -> None:
 
 def judged(options: argparse.Namespace, case: str) -> dict[str, Any]:
     """What the policies of a case come to on fresh sequences, as a comparison."""
+    import jax
+
     from jaxsched import traces
     from jaxsched.experiment.contests import facts_of
     from jaxsched.experiment.sources import Episodes
@@ -146,7 +148,8 @@ def judged(options: argparse.Namespace, case: str) -> dict[str, Any]:
     chosen, _ = saved_policies.load(options.runs / case, system, LEARNED)
     start = options.runs / case / "stages" / recipe.stages[0].name
     before, _ = saved_policies.load(start, system, SUPERVISED)
-    weights = untrained(system, recipe, fresh, len(chosen.weights))
+    params, keys = recipe.env.params(fresh), map(jax.random.key, range(len(chosen.weights)))
+    weights = untrained(system, recipe.env, recipe.network, params, keys)
     drawn = replace(before, name=UNTRAINED, weights=weights, play="sampled")
     episodes = Episodes(fresh, source, "")
     here = facts_of(system, recipe.env, episodes, {})
@@ -177,18 +180,6 @@ def judged(options: argparse.Namespace, case: str) -> dict[str, Any]:
         "series": track["series"],
     }
     return result
-
-
-def untrained(system: Any, recipe: Any, tables: Sequence[Any], count: int) -> list[Any]:
-    """Weights as seeds draw them."""
-    import jax
-
-    from jaxsched.algorithms.softmax import init_params
-
-    env = recipe.env
-    network: Any = functions.network(system, env, recipe.network)
-    spec = env.observation_spec(env.params(tables))
-    return [init_params(network, jax.random.key(seed), spec) for seed in range(count)]
 
 
 def command_of(options: argparse.Namespace, case: str) -> str:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, cast
 import jax
 import numpy as np
 
-from benchmarks.scripts import chosen
+from benchmarks.scripts import chosen, untrained
 from jaxsched.errors import JaxschedError
 from jaxsched.files import write_whole
 from jaxsched.systems import functions, presets, registry
@@ -221,8 +221,7 @@ def of_other(study: Study, name: str, world: Mapping[str, Any]) -> dict[str, lis
     elif name == NEW:
         recipe = presets.preset(system, study.preset)
         env, keys = replace(cast(Any, recipe.env), **world), jax.random.split(jax.random.key(0), 5)
-        specs = env.specs(env.params(tables))
-        weights = [functions.initial(system, env, recipe.network, key, specs) for key in keys]
+        weights = untrained(system, env, recipe.network, env.params(tables), keys)
         policy = functions.network_policy(system, env, recipe.network, name, recipe.play)
     else:
         env = replace(system.environment(), **world)

@@ -60,6 +60,14 @@ def chosen(words: str, known: Collection[str], option: str, *, sign: str = ",") 
     return found
 
 
+def untrained(system: Any, env: Any, kind: str, params: Any, keys: Iterable[Any]) -> list[Any]:
+    """Weights of a network as they are drawn, one set for each key."""
+    from jaxsched.systems import functions
+
+    specs = env.specs(params)
+    return [functions.initial(system, env, kind, key, specs) for key in keys]
+
+
 def exit_status(main: Callable[[], object], *, stopped: str = "stopped") -> int:
     """Run a script's ``main``, JAX being set up for CPUs, and return its exit status.
 

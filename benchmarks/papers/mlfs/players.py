@@ -18,7 +18,7 @@ from jaxsched.systems import functions
 from jaxsched.types import PyTree
 
 RULES = (*BASELINES, MLF_H, MLF_HC)
-PRESETS = {MLF_RL: "quick", RL: "rl"}
+PRESETS = {MLF_RL: "plan", RL: "rl"}
 """What is trained where no run is given."""
 
 SWITCHES = ("use_urgency", "use_deadline", "use_bandwidth", "use_migration")

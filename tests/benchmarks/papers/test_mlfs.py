@@ -45,10 +45,8 @@ from jaxsched.envs.mlfs.show.paper import (
     Claim,
 )
 from jaxsched.errors import JaxschedError
-from jaxsched.experiment.names import assignments
 from jaxsched.runs import checkpoints
-from jaxsched.runs import overrides as config
-from jaxsched.systems import functions, presets, registry
+from jaxsched.systems import functions, registry
 from jaxsched.systems.claims import DIRECTION, NOT_REPRODUCED, REPRODUCED
 from tests.benchmarks.papers.verdicts import verdicts as judged
 from tests.instances import mlfs, mlfs_tables
@@ -412,11 +410,12 @@ def test_runs(tmp_path, monkeypatch):
         lab_of(tmp_path, runs=(tmp_path / "none",)).settings.deciding()
 
 
-@pytest.mark.parametrize("preset", players.PRESETS.values())
-def test_quick_changes_fit_the_recipes(preset):
-    recipe = config.override(presets.preset(SYSTEM, preset), assignments(PAPER.quick_changes))
-    assert [loop.num_updates for loop in recipe.loops] == [2, 2]
-    assert [loop.steps_per_update for loop in recipe.loops] == [64, 64]
+@pytest.mark.parametrize(("preset", "stages"), [("plan", 1), ("rl", 2)])
+def test_quick_changes_fit_the_recipes(tmp_path, preset, stages):
+    assert preset in players.PRESETS.values()
+    recipe = lab_of(tmp_path).recipe(preset)
+    assert [loop.num_updates for loop in recipe.loops] == [2] * stages
+    assert [loop.steps_per_update for loop in recipe.loops] == [64] * stages
 
 
 def test_training_where_no_run_is_given(tmp_path, monkeypatch):
@@ -431,7 +430,8 @@ def test_training_where_no_run_is_given(tmp_path, monkeypatch):
     found = players.trained_policies(lab)
     assert list(found) == [MLF_RL, RL] and found[RL].env == ENV
     assert seen[RL].recipe.network == "rl" and seen[MLF_RL].recipe.loops[-1].num_updates == 2
-    assert seen[MLF_RL].workload.trace == "mlfs-small-mixed"
+    assert seen[MLF_RL].workload.trace == "mlfs-small-x3"
+    assert seen[RL].workload.trace == "mlfs-small-mixed"
     assert players.learned_players(lab, ENV, needed=False) == []
 
 
