@@ -448,18 +448,18 @@ class MLFS(Environment):
         if self.slot_every == 0:
 
             def waits(carry: tuple[State, StepAccumulator]) -> Array:
-                return ~self.decides(carry[0]) & ~self._done(carry[0], params)
+                return ~self.decides(carry[0]) & ~self.done(carry[0], params)
 
             after, since = jax.lax.while_loop(
-                waits, lambda carry: self._slot(carry, params), (after, since)
+                waits, lambda carry: self.next_slot(carry, params), (after, since)
             )
         else:
-            over = self._done(state, params)
+            over = self.done(state, params)
             pace = jnp.where(over, state.pace, (state.pace + 1) % self.slot_every)
             after = after._replace(pace=pace)
             due = (pace == 0) & ~self.decides(after) & ~over
-            after, since = apply_if(due, self._slot, (after, since), params, heavy=True)
-        return after, self._told(state, after, since, self.decides(state), params)
+            after, since = apply_if(due, self.next_slot, (after, since), params, heavy=True)
+        return after, self.told(state, after, since, self.decides(state), params)
 
     def placed(self, state: State, action: Array, params: Params) -> State:
         """A slot with all its tasks placed, by weights or by the rule, where a step is a slot."""
@@ -471,13 +471,13 @@ class MLFS(Environment):
 
     def _step_slot(self, state: State, action: Array, params: Params) -> tuple[State, TimeStep]:
         """A whole slot, and the jobs that come in before the next."""
-        over, since = self._done(state, params), nothing_yet(state)
+        over, since = self.done(state, params), nothing_yet(state)
         opened = self.placed(state, action, params)
         made = jnp.where(over, 0, opened.offers.made)
-        after, since = select(over, (state, since), self._slot((opened, since), params))
-        return after, self._told(state, after, since, made, params)
+        after, since = select(over, (state, since), self.next_slot((opened, since), params))
+        return after, self.told(state, after, since, made, params)
 
-    def _told(
+    def told(
         self, state: State, after: State, since: StepAccumulator, decisions: Array, params: Params
     ) -> TimeStep:
         """What a step between two states tells."""
@@ -503,10 +503,11 @@ class MLFS(Environment):
         alone = tables.resampled(key, params, state.episode, state.submitted, state.slot)
         return state._replace(episode=jnp.int32(0)), alone
 
-    def _done(self, state: State, params: Params) -> Array:
+    def done(self, state: State, params: Params) -> Array:
+        """Whether the episode is over or cut, bool scalar."""
         return dynamics.over(params, state) | state.cut
 
-    def _slot(
+    def next_slot(
         self, carry: tuple[State, StepAccumulator], params: Params
     ) -> tuple[State, StepAccumulator]:
         """The end of a slot and the beginning of the next, up to its first offer."""

@@ -10,21 +10,24 @@ Axes: ``...`` any leading axes, ``S`` servers, ``I`` entries of cluster and task
 """
 
 from dataclasses import fields, replace
-from typing import Any, NamedTuple, cast
+from typing import Any
 
 import flax.linen as nn
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-from jaxsched.algorithms.agents import Agents, ByAgent, Normal, gaussian_agents
-from jaxsched.algorithms.critics import Critic, state_value
 from jaxsched.algorithms.evolution import EvolutionConfig
 from jaxsched.algorithms.imitation import ImitationConfig
 from jaxsched.algorithms.ppo import PPOConfig
 from jaxsched.core.training import LoopConfig
 from jaxsched.envs.mlfs.environment import MLFS, PRIORITIES
-from jaxsched.envs.mlfs.heuristics import WEIGHTS
+from jaxsched.envs.mlfs.plans import (
+    DRAWN_PAIRS,
+    DRAWN_WEIGHTS,
+    KINDS,
+    OF_SLOTS,
+    PAIRS,
+    PairWeights,
+)
 from jaxsched.envs.mlfs.rules.observation import NUM_GLOBAL, NUM_SERVER, NUM_TASK, TASK_NAMES
 from jaxsched.envs.mlfs.rules.tables import REWARD_WEIGHTS
 from jaxsched.errors import JaxschedError
@@ -33,23 +36,16 @@ from jaxsched.networks.exportable import ExportableModule
 from jaxsched.networks.mlp import ValueMLP, sizes_of
 from jaxsched.systems.departures import Departures
 from jaxsched.systems.parts import PresetInfo, TraceSet
-from jaxsched.systems.policy_model import PolicyModel
 from jaxsched.systems.recipe import Recipe, Stage
-from jaxsched.types import Array, PRNGKey, PyTree
-from jaxsched.wrappers.privileged_state import Reads, Whole, everything
+from jaxsched.types import Array
 
 HIDDEN_FROM_RL = ("urgency", "loss_share", "size", "time_left", "priority")
 """Entries of the task that the baseline ``rl`` does not see (specification, section 9)."""
 
 HIDDEN: dict[str, tuple[str, ...]] = {"servers": (), "rl": HIDDEN_FROM_RL}
 """Entries of the task that each kind of network of servers does not see."""
-PAIRS, PLANS = "pairs", "plans"  # the weights of slots; the same drawn anew in each
 
 NUM_COMMON = NUM_GLOBAL + NUM_TASK
-PLAN = "plan"  # the agent that draws the weights of a slot
-PLAN_STD = 0.12  # of each weight, as the search begins with
-PLAN_VALUE = (64, 64)
-OF_SLOTS = f"mlfs: weights of slots are learned by search ({PAIRS}) or by PPO ({PLANS}) alone"
 HEADS = ("server_logit", "queue_logit", "value")
 SMALL = nn.initializers.normal(0.01)  # of the heads: a new policy is near uniform, a value near 0
 
@@ -172,109 +168,14 @@ class ServerValue(ServerNetwork):
         return [*self.read(), value]
 
 
-class PairWeights(ExportableModule):
-    """The same weights of jobs, tasks and pairs in every slot, ``[..., W]``; 0 at the start."""
-
-    def describe(self) -> list[nd.Step]:
-        """A layer that reads nothing: its bias."""
-        return [
-            nd.take(nd.OBSERVATION, "nothing", stop=0),
-            nd.dense("nothing", "weights", len(WEIGHTS), activation="linear", output=nd.SCORES),
-        ]
-
-    def initialiser(self, layer: str) -> nn.initializers.Initializer:
-        """There is nothing to draw."""
-        del layer
-        return nn.initializers.zeros_init()
-
-
-class DrawnWeights(NamedTuple):
-    """A normal distribution of each weight of a slot, of fixed width: the plan is drawn.
-
-    Attributes:
-      network: of the means; the parameters are the network's.
-      start_std: deviation of the means at the start; 0: they are 0.
-    """
-
-    network: PairWeights
-    start_std: float = 0.0
-
-    def init(self, key: PRNGKey, observation: Array) -> Any:
-        """The network's parameters."""
-        params = self.network.init(key, observation)
-        if not self.start_std:
-            return params
-        return jax.tree.map(
-            lambda x: self.start_std * jax.random.normal(key, x.shape, x.dtype), params
-        )
-
-    def apply(self, params: PyTree, observation: Array) -> dict[str, Normal]:
-        """The weights of a slot as one agent of one unit, ``[B, 1, W]``."""
-        mean: Any = self.network.apply(params, observation)
-        mean = mean[..., None, :]
-        return {PLAN: Normal(mean, jnp.full_like(mean, PLAN_STD))}
-
-
-def policy_model(
-    env: MLFS, kind: str, *, start_std: float = 0.0, **options: Any
-) -> PolicyModel | None:
-    """Plans are drawn as weights while they are learnt; other policies are scores or outputs.
-
-    Args:
-      env: the environment.
-      kind: of network.
-      start_std: deviation of the weights of plans at the start. At 0 they are MLF-H's, at 1 each
-        is about as much as what is known of jobs and tasks differs: schedules at random.
-      options: of other kinds of network.
-
-    Raises:
-      JaxschedError: ``start_std`` is below 0.
-    """
-    del env, options
-    if kind != PLANS:
-        return None
-    if start_std < 0:
-        raise JaxschedError(f"mlfs: start_std is {start_std:g}; it must be 0 or more")
-    drawn = gaussian_agents(cast(Any, DrawnWeights(PairWeights(), start_std)))
-    agents = drawn._replace(
-        sample=lambda *given: _of_plan(*drawn.sample(*given)),
-        greedy=lambda *given: drawn.greedy(*given)[PLAN][..., 0, :],
-        evaluate=lambda params, observation, mask, action: drawn.evaluate(
-            params, observation, mask, _by_agent(action)
-        ),
-        parts=_by_agent,
-    )
-    return PolicyModel(agents=agents, critic=_plan_critic)
-
-
-def _plan_critic(kind: str, agents: Agents) -> Critic:
-    """Of what is observed, or of the whole state where the observation has it."""
-    del agents
-    if kind:
-        raise JaxschedError(f"mlfs: value_network is {kind!r}; accepted for plans: none")
-    return state_value(cast(Any, Reads(ValueMLP(PLAN_VALUE), _all_told)))
-
-
-def _all_told(observation: Any) -> Array:
-    return everything(observation) if isinstance(observation, Whole) else observation
-
-
-def _by_agent(action: Array) -> ByAgent:
-    return {PLAN: action[..., None, :]}
-
-
-def _of_plan(action: ByAgent, log_prob: ByAgent) -> tuple[Array, ByAgent]:
-    return action[PLAN][..., 0, :], log_prob
-
-
 def policy_network(env: MLFS, kind: str) -> ExportableModule:
     """The policy network of that kind.
 
     Raises:
       JaxschedError: no such kind, or one that does not answer what the environment asks.
     """
-    _check_kind(kind, [PAIRS, PLANS] if env.by_slot else list(HIDDEN))
-    if kind in (PAIRS, PLANS):
+    _check_kind(kind, list(KINDS if env.by_slot else HIDDEN))
+    if kind in KINDS:
         return PairWeights()
     return ServerPolicy(env.num_servers, hidden_inputs=HIDDEN[kind])
 
@@ -284,7 +185,7 @@ def value_network(env: MLFS, kind: str) -> ExportableModule:
 
     Raises:
       JaxschedError: no such kind, or one of slots: ``pairs`` are learned by search, and the value
-        of ``plans`` is that of ``policy_model``.
+        of plans that are drawn is that of ``policy_model``.
     """
     if env.by_slot:
         raise JaxschedError(OF_SLOTS)
@@ -416,7 +317,7 @@ SEARCH = Recipe(
             cut=True,
         ),
     ),
-    network="pairs",
+    network=PAIRS,
     policy="mlf_rl",
     checkpoint_every=2,
 )
@@ -447,10 +348,20 @@ PLANNED = replace(
             evaluate_every=20,
         ),
     ),
-    network=PLANS,
+    network=DRAWN_WEIGHTS,
 )
 
-PRESETS = {"quick": QUICK, "paper": PAPER, "rl": RL, "search": SEARCH, "plan": PLANNED}
+# The same, each plan drawn pair by pair.
+BY_PAIR = replace(PLANNED, network=DRAWN_PAIRS)
+
+PRESETS = {
+    "quick": QUICK,
+    "paper": PAPER,
+    "rl": RL,
+    "search": SEARCH,
+    "plan": PLANNED,
+    "plan-pairs": BY_PAIR,
+}
 
 
 def _of_environment(env: MLFS) -> tuple[str, ...]:
@@ -492,8 +403,9 @@ DEPARTURES = Departures(
         "ppo.skip": {True: "imitation only"},
         "network": {
             "rl": "sees neither urgency, deadline, size, loss nor priority",
-            "pairs": "weights of pairs of task and server, found by search over whole episodes",
-            "plans": "weights of pairs of task and server, drawn for each slot",
+            PAIRS: "weights of pairs of task and server, found by search over whole episodes",
+            DRAWN_WEIGHTS: "weights of pairs of task and server, drawn for each slot",
+            DRAWN_PAIRS: "a plan is drawn pair by pair, by weights of pairs of task and server",
         },
         "network_options.start_std": _of_start,
         "params.completion_reward": "reward: weight of completion times (beta 1) {:g}",
@@ -526,6 +438,7 @@ NOTES = {
         "each slot, from MLF-H on",
         "20 min on 2 CPU cores beside other work, two seeds together",
     ),
+    "plan-pairs": PresetInfo("the same, each plan drawn pair by pair (Plackett-Luce)"),
     "search": PresetInfo(
         "the best results: 29 weights of pairs of task and server, by search over whole episodes",
         "35 min on 2 CPU cores, three seeds together",

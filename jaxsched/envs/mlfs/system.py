@@ -12,14 +12,12 @@ from jaxsched.envs.mlfs.learn import (
     DEPARTURES,
     FORMER_SETTINGS,
     NOTES,
-    OF_SLOTS,
-    PAIRS,
     PRESETS,
     TUNED,
-    policy_model,
     policy_network,
     value_network,
 )
+from jaxsched.envs.mlfs.plans import OF_SLOTS, PAIRS, policy_model
 from jaxsched.envs.mlfs.rules import MLF, ORDERS
 from jaxsched.envs.mlfs.rules.tables import SLOT_S
 from jaxsched.envs.mlfs.show import cases, log

@@ -339,30 +339,49 @@ def pairing_of(rules: Rules, state: State, worth: Array, weights: Array) -> Pair
     return Pairing(worth, cost, own)
 
 
+def possible_pairs(rules: Rules, jobs: Job, state: State) -> Array:
+    """Tasks on offer and the servers that have room for them, bool ``[S, A, K]``."""
+    servers = cl.all_servers(rules.cluster, state.loads)
+    room = off.servers_with_room(rules, state.active, off.room_of(rules, servers))
+    on_offer = (state.tasks.state == WAITING) | (state.tasks.state == MIGRANT)
+    return with_room(pair_classes(rules, jobs, state), jnp.moveaxis(room, -1, 1)) & on_offer
+
+
+def pair_classes(rules: Rules, jobs: Job, state: State) -> Array:
+    """Class of the estimated demand of all tasks, int32 ``[A, K]``."""
+    place = jnp.arange(MAX_TASKS, dtype=jnp.int32)
+    tasks, job = state.tasks, state.active.job[:, None]
+    return off.class_of(
+        rules, as_columns(jobs), job, tasks.state, state.slot, place, tasks.measured
+    )
+
+
+def with_room(classes: Array, room: Array) -> Array:
+    """Tasks for which there is room, bool ``[..., A, K]``.
+
+    Args:
+      classes: of the tasks, ``[A, K]``.
+      room: for tasks of each class and job, bool ``[C, ..., A]``.
+    """
+    valid = [(classes == index) & of_class[..., None] for index, of_class in enumerate(room)]
+    return reduce(jnp.logical_or, valid)
+
+
 def all_scores(rules: Rules, jobs: Job, state: State, pairing: Pairing) -> Array:
     """Scores of the pairs at the beginning of a slot, float32 ``[S, A, K]``; -1: no room."""
-    place = jnp.arange(MAX_TASKS, dtype=jnp.int32)
-    tasks, active = state.tasks, state.active
-    job, measured = active.job[:, None], tasks.measured
-    classes = off.class_of(rules, as_columns(jobs), job, tasks.state, state.slot, place, measured)
-    servers = cl.all_servers(rules.cluster, state.loads)
-    room = off.servers_with_room(rules, active, off.room_of(rules, servers))
-    room = jnp.moveaxis(room, -1, 1)  # [C, S, A]
-    valid = [(classes == i) & room[i, ..., None] for i in range(len(rules.classes))]
-    on_offer = (tasks.state == WAITING) | (tasks.state == MIGRANT)
     which = np.arange(rules.cluster.num_servers, dtype=np.int32)[:, None, None]
     total, local = all_communication(rules, jobs, state)
-    last = tasks.server.astype(jnp.int32)
+    last = state.tasks.server.astype(jnp.int32)
     score = pair_scores(
         rules,
         pairing._replace(server_cost=pairing.server_cost[:, None, None]),
         pairing.worth,
         (total, local),
         spread(jobs, jobs.work),
-        tasks.left,
+        state.tasks.left,
         (last >= 0) & (last != which),
     )
-    return jnp.where(reduce(jnp.logical_or, valid) & on_offer, score, -1.0)
+    return jnp.where(possible_pairs(rules, jobs, state), score, -1.0)
 
 
 def offer_scores(rules: Rules, offer: Offered, pairing: Pairing) -> Array:

@@ -13,15 +13,9 @@ from jaxsched.core import training
 from jaxsched.core.policies import Policy, no_memory
 from jaxsched.envs.mlfs import MLFS
 from jaxsched.envs.mlfs import heuristics as pairs
-from jaxsched.envs.mlfs.learn import (
-    PLAN_STD,
-    SEARCH,
-    TUNED,
-    DrawnWeights,
-    PairWeights,
-    policy_model,
-)
 from jaxsched.envs.mlfs.learn import QUICK as QUICK_RECIPE
+from jaxsched.envs.mlfs.learn import SEARCH, TUNED
+from jaxsched.envs.mlfs.plans import PLAN_STD, DrawnWeights, PairWeights, policy_model
 from jaxsched.envs.mlfs.rules import dynamics
 from jaxsched.envs.mlfs.rules import offers as off
 from jaxsched.envs.mlfs.rules.state import NONE, WAITING
