@@ -29,9 +29,9 @@ RANKED = (
     "before that of every baseline."
 )
 CONFIRMED = (
-    "`mixed, wait in days` is the environment's default, `mixed` is `waiting_unit=hour`, which the "
-    "rows of the paper below (E1 to E9, but E3 with all jobs) and the weights found by search "
-    "have. On fresh workloads (RL, the baseline that learns, was not played):"
+    "`mixed, wait in days` is the environment's default, `mixed` is `waiting_unit=hour`, which row "
+    "E3 with 20,000 jobs below and the weights found by search have. On fresh workloads (RL, the "
+    "baseline that learns, was not played):"
 )
 CONTROLLED = (
     "MLF-C with MLF-H, against MLF-H alone on the same workloads (the paper: 28 to 42 % less "

@@ -15,7 +15,6 @@ from jaxsched.envs.mlfs import MLFS
 from jaxsched.envs.mlfs import heuristics as pairs
 from jaxsched.envs.mlfs.learn import QUICK as QUICK_RECIPE
 from jaxsched.envs.mlfs.learn import SEARCH, TUNED
-from jaxsched.envs.mlfs.plans import PLAN_STD, DrawnWeights, PairWeights, policy_model
 from jaxsched.envs.mlfs.rules import dynamics
 from jaxsched.envs.mlfs.rules import offers as off
 from jaxsched.envs.mlfs.rules.state import NONE, WAITING
@@ -25,7 +24,7 @@ from jaxsched.exports.golden import golden_rows
 from jaxsched.networks import description as nd
 from jaxsched.runs import saved_policies
 from jaxsched.runs.overrides import override
-from jaxsched.systems import functions, presets, registry
+from jaxsched.systems import functions, registry
 from jaxsched.systems.stages import stages_of
 from jaxsched.types import action_names
 from tests.envs.mlfs.rules.test_env_oracle import SETTINGS, TIGHT, random_tables, to_params
@@ -220,63 +219,6 @@ def test_search_plays_stretches_and_moves_the_weights():
     assert np.all(np.asarray(weights["params"]["weights"]["bias"]) != 0)
     played = functions.play(SYSTEM, setup.play_env, setup.policy, params, weights)
     assert played.metrics["finished"].tolist() == [12, 12]
-
-
-def test_the_plan_of_a_slot_is_learnt_by_policy_gradient():
-    tables = traces.get("mlfs-small-x3", seed=2, num_traces=2, num_jobs=12)
-    changes = ["loop.num_envs=4", "loop.rollout_length=8", "loop.num_updates=2"]
-    recipe = override(presets.preset(SYSTEM, "plan"), changes)
-    (setup,) = stages_of(SYSTEM, recipe, tables)
-    params = setup.params_at(0.0)
-    carry = training.init(setup.env, setup.learner, setup.loop, jax.random.key(0), params)
-    observation, mask = jnp.zeros((500, 8)), jnp.ones((500, 1), bool)
-    drawn, _ = setup.learner.act(
-        carry.learner_state, observation, mask, jax.random.key(1), greedy=False
-    )
-    assert drawn.shape == (500, len(pairs.WEIGHTS))
-    np.testing.assert_allclose(np.std(drawn), PLAN_STD, rtol=0.02)
-    greedy, _ = setup.learner.act(
-        carry.learner_state, observation, mask, jax.random.key(1), greedy=True
-    )
-    assert not np.any(greedy)  # MLF-H
-    carry, _ = training.chunk(setup.env, setup.learner, setup.loop, carry, params, num_updates=2)
-    weights = setup.learner.policy_params(carry.learner_state)
-    assert np.all(np.asarray(weights["params"]["weights"]["bias"]) != 0)
-    played = functions.play(SYSTEM, setup.play_env, setup.policy, params, weights)
-    assert played.metrics["finished"].tolist() == [12, 12]
-
-
-def test_plans_may_begin_at_random_with_the_deviation_asked_for():
-    def begins(number, *start):
-        plans = DrawnWeights(PairWeights(), *start)
-        params = plans.init(jax.random.key(number), jnp.zeros((1, 8)))
-        return np.asarray(params["params"]["weights"]["bias"])
-
-    drawn = np.array([begins(number, 0.5) for number in range(40)])
-    assert drawn.shape == (40, len(pairs.WEIGHTS))
-    assert drawn.std() == pytest.approx(0.5, rel=0.1) and abs(drawn.mean()) < 0.05
-    assert not begins(0).any()
-    with pytest.raises(JaxschedError, match="start_std is -1; it must be 0 or more"):
-        policy_model(MLFS(decide="slot"), "plans", start_std=-1.0)
-    recipe = override(presets.preset(SYSTEM, "plan"), ["network_options.start_std=1"])
-    assert "the weights begin at random, with deviation 1" in SYSTEM.recipes.departures.of(recipe)
-
-
-def test_the_critic_of_plans_reads_the_whole_state_where_it_is_told():
-    tables = traces.get("mlfs-small-x3", seed=2, num_traces=2, num_jobs=12)
-    changes = ["loop.num_envs=2", "loop.rollout_length=8", "loop.num_updates=1"]
-    widths = []
-    for critic in ("observation", "state"):
-        recipe = override(presets.preset(SYSTEM, "plan"), [*changes, f"critic={critic}"])
-        (setup,) = stages_of(SYSTEM, recipe, tables)
-        params = setup.params_at(0.0)
-        carry = training.init(setup.env, setup.learner, setup.loop, jax.random.key(0), params)
-        layers = carry.learner_state.params.value["params"]
-        widths.append(layers["hidden_0"]["kernel"].shape[0])
-    assert widths[0] == 8 < widths[1]
-    other = override(recipe, ["value_network=mlp-64"])
-    with pytest.raises(JaxschedError, match="value_network is 'mlp-64'; accepted for plans: none"):
-        stages_of(SYSTEM, other, tables)
 
 
 def test_the_description_gives_the_weights():
