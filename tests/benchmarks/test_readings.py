@@ -57,7 +57,9 @@ def test_departures_of_sched2_are_named(name):
 def test_departures_of_mlfs_are_named(name):
     """Printed weights of Equation 7 and the start at MLF-H are no departures."""
     recipe, named = read(MLFS, name)
-    assert ("drawn for each slot" in named) == (name != "server choice")
+    by_pair = name == mlfs_learnt_readings.BY_PAIR
+    assert ("drawn for each slot" in named) == (name != "server choice" and not by_pair)
+    assert ("drawn pair by pair" in named) == by_pair
     assert ("begin at random" in named) == (name == "random start")
     assert ("all jobs in the system" in named) == (name == "all jobs")
     weights = named.count("reward: weight of ")
