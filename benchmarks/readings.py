@@ -27,6 +27,7 @@ from jaxsched.systems import functions, presets, registry
 from jaxsched.systems.parts import TrainingSetup
 from jaxsched.systems.recipe import Recipe
 from jaxsched.systems.stages import stages_of
+from jaxsched.units import readable_time
 
 UNTRAINED = ", untrained"
 """After a reading's name: the networks before they learnt."""
@@ -284,6 +285,8 @@ def trained(
         metrics = plays(weights, validation)
         scores = np.mean(metrics[study.shown], axis=1)
         curve.append(scores.tolist())
+        spent = readable_time(time.perf_counter() - began)
+        print(f"{name}: update {at[-1]} of {updates}: {scores.mean():,.4g} ({spent})", flush=True)
         for metric, values in watched.items():
             values.append(np.mean(metrics[metric], axis=1).tolist())
         better = (gain * scores > most) & (at[-1] - chosen <= study.patience)
