@@ -196,15 +196,18 @@ def run(study: Study, words: str | None) -> None:
 
 
 def write(study: Study, path: Path | None, result: dict[str, Any]) -> None:
-    """Write the file, if one is asked for, with the command that makes all that is in it."""
+    """Write the file, if one is asked for, with the commands that make all that is in it."""
     if path is None:
         return
-    readings = result["readings"]
-    words = ["python", "-m", f"benchmarks.{study.command}", "--readings", ";".join(readings)]
-    counts = {len(one["chosen"]) for one in readings.values()}
-    if len(counts) == 1:
-        words += ["--seeds", str(*counts)]
-    result["command"] = shlex.join(words)
+    by_seeds: dict[int, list[str]] = {}
+    for name, one in result["readings"].items():
+        by_seeds.setdefault(len(one["chosen"]), []).append(name)
+    module = f"benchmarks.{study.command}"
+    commands = [
+        ["python", "-m", module, "--readings", ";".join(names), "--seeds", str(seeds)]
+        for seeds, names in by_seeds.items()
+    ]
+    result["command"] = " && ".join(map(shlex.join, commands))
     write_whole(path, (json.dumps(result, indent=1) + "\n").encode())
 
 

@@ -83,6 +83,12 @@ def test_the_command_makes_all_that_the_file_has(tmp_path):
     assert command == (
         "python -m benchmarks.chic_readings --readings 'as written;weights 1' --seeds 2"
     )
+    fewer = {"as written": one, "weights 1": {"chosen": [0]}}
+    readings.write(CHIC, path, {"readings": fewer})
+    assert json.loads(path.read_text())["command"] == (
+        "python -m benchmarks.chic_readings --readings 'as written' --seeds 2"
+        " && python -m benchmarks.chic_readings --readings 'weights 1' --seeds 1"
+    )
 
 
 def test_an_unknown_reading_is_refused():

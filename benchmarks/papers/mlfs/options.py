@@ -65,8 +65,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--waiting-unit",
         choices=list(WAITING_MIN),
         default="day",
-        help="of the wait in Equation 4, for the rules; the files of E3 with 20,000 jobs, of E8 and "
-        "of E9 are of an hour",
+        help="of the wait in Equation 4, for the rules; the files of E3 with 20,000 jobs, E8 "
+        "and E9 are of an hour",
     )
     add_run_option(parser, "its priority weights are kept")
     parser.add_argument(
