@@ -3,10 +3,13 @@
     python -m benchmarks.mlfs_readings [--draws 12] [--loads 3] [--seed 9100] [--json FILE]
     python -m benchmarks.mlfs_readings --players "mixed;graphene" --loads 1,2,3 --draws 100
     python -m benchmarks.mlfs_readings --players "mixed;slaq" --span 54,72    another load
+    python -m benchmarks.mlfs_readings --players "mixed;slaq" --cluster real --window 1024
 
 Players are readings, readings with MLF-C (``READING + mlfc`` and other words of ``CONTROLS``), and
 baselines; all readings and all baselines by default. ``--span`` has the jobs come in other times
-than 36 hours. With ``--json`` what the file has already is not played again.
+than 36 hours, ``--cluster`` real plays four times as many on 80 GPUs, ``--window`` has room for
+more of them in the cluster than the environment has by default (others wait outside, first come
+first served). With ``--json`` what the file has already is not played again.
 
 The equations (specification, section 3.1) have printed weights (alpha .3, gamma .8, .3, .3 and
 .35) and no units: importance is urgency x loss ratio x size / iteration, a number without a unit;
@@ -43,6 +46,7 @@ import shlex
 import sys
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 from unittest import mock
@@ -53,8 +57,15 @@ import numpy as np
 
 from benchmarks.scripts import exit_status
 from jaxsched.envs.mlfs import MLFS, Params
+from jaxsched.envs.mlfs.environment import CLUSTERS
 from jaxsched.envs.mlfs.heuristics.baselines import heuristic
-from jaxsched.envs.mlfs.jobs import MAX_PARTITIONS, MAX_TASKS, SMALL_JOBS, task_tables
+from jaxsched.envs.mlfs.jobs import (
+    MAX_PARTITIONS,
+    MAX_TASKS,
+    REAL_JOBS,
+    SMALL_JOBS,
+    task_tables,
+)
 from jaxsched.envs.mlfs.rules import FULL, div, dynamics
 from jaxsched.envs.mlfs.rules.priority import over_children, progress_of, slots_left, spread
 from jaxsched.envs.mlfs.rules.state import NONE, WAITING, Active, Tasks
@@ -257,6 +268,8 @@ def main() -> None:
     parser.add_argument("--players", help="semicolons between them; all if absent")
     parser.add_argument("--loads", default="3", help="commas between them")
     parser.add_argument("--span", default="36", help="hours in which jobs come, commas between")
+    parser.add_argument("--cluster", choices=("small", "real"), default="small")
+    parser.add_argument("--window", help="jobs in the cluster, commas between; the cluster's own")
     parser.add_argument("--draws", type=int, default=DRAWS, help="workloads of each load")
     parser.add_argument("--seed", type=int, default=SEED, help="of the workloads of load 0")
     parser.add_argument("--json", type=Path, help="where results are read and written")
@@ -280,36 +293,40 @@ def main() -> None:
     }
     if options.json is not None and options.json.exists():
         result["loads"] = json.loads(options.json.read_text())["loads"]
-    parts = [
-        (load, hours) for load in options.loads.split(",") for hours in options.span.split(",")
-    ]
+    windows = options.window.split(",") if options.window else [""]
+    parts = list(product(options.loads.split(","), options.span.split(","), windows))
+    jobs = {"small": SMALL_JOBS, "real": REAL_JOBS}[options.cluster]
     for name in names:
-        for load, hours in parts:
+        for load, hours, window in parts:
             seed = options.seed + int(load)
             key = load if hours == "36" else f"{load}, {hours} h"
+            key += f", window {window}" * bool(window)
             part = result["loads"].setdefault(key, {"seed": seed, "metrics": {}})
             if name not in part["metrics"]:
                 tables = task_tables(
-                    seed,
-                    options.draws,
-                    num_jobs=SMALL_JOBS * int(load),
-                    span_s=3600 * float(hours),
+                    seed, options.draws, num_jobs=jobs * int(load), span_s=3600 * float(hours)
                 )
-                part["metrics"][name] = played(name, known, tables)
+                cluster = CLUSTERS[options.cluster]
+                if window:
+                    cluster = {**cluster, "max_active": int(window)}
+                part["metrics"][name] = played(name, known, tables, cluster)
             if options.json is not None:
                 options.json.write_text(json.dumps(result, indent=1) + "\n")
             show(key, name, part["metrics"][name])
 
 
-def played(name: str, known: dict[str, Reading], tables: Any) -> dict[str, list[list[float]]]:
+def played(
+    name: str, known: dict[str, Reading], tables: Any, cluster: dict[str, Any]
+) -> dict[str, list[list[float]]]:
     """Metrics of a player, ``[1, E]`` each; whole slots are placed by its rule."""
     system = registry.get("mlfs")
     if name in BASELINES:
-        env: MLFS = MLFS(order=name, decide="rule")  # type: ignore[arg-type]
+        env: MLFS = MLFS(**cluster, order=name, decide="rule")  # type: ignore[arg-type]
     else:
         reading, _, control = name.partition(" + ")
         changes = CONTROLS.get(control, {})
-        env = Tried(tried=known[reading], use_mlfc=bool(control), decide="rule", **changes)
+        options = {**cluster, **changes, "use_mlfc": bool(control)}
+        env = Tried(**options, tried=known[reading], decide="rule")
     told = partial(priority, env.tried) if isinstance(env, Tried) else None
     with mock.patch.object(dynamics, "mlf_priority", told):
         found = functions.play(system, env, heuristic(env, name), env.params(tables))

@@ -199,14 +199,14 @@ def write(study: Study, path: Path | None, result: dict[str, Any]) -> None:
     """Write the file, if one is asked for, with the commands that make all that is in it."""
     if path is None:
         return
-    by_seeds: dict[int, list[str]] = {}
+    alike: dict[tuple[str, ...], list[str]] = {}
     for name, one in result["readings"].items():
-        by_seeds.setdefault(len(one["chosen"]), []).append(name)
-    module = f"benchmarks.{study.command}"
-    commands = [
-        ["python", "-m", module, "--readings", ";".join(names), "--seeds", str(seeds)]
-        for seeds, names in by_seeds.items()
-    ]
+        told = ["--seeds", str(len(one["chosen"]))]
+        if one.get("asked", study.updates) != study.updates:
+            told += ["--updates", str(one["asked"])]
+        alike.setdefault(tuple(told), []).append(name)
+    start = ["python", "-m", f"benchmarks.{study.command}", "--readings"]
+    commands = [[*start, ";".join(names), *told] for told, names in alike.items()]
     result["command"] = " && ".join(map(shlex.join, commands))
     write_whole(path, (json.dumps(result, indent=1) + "\n").encode())
 

@@ -15,6 +15,7 @@ from jaxsched.errors import JaxschedError
 ClusterName = Literal["small", "real"]
 CLUSTER_NAMES: tuple[ClusterName, ...] = get_args(ClusterName)
 LARGE_JOBS, QUICK_LARGE_JOBS = 20_000, 40
+LARGE_LOADS, QUICK_LARGE_LOADS = (0.5, 1.0, 2.0), (1.0,)
 
 
 @dataclass(frozen=True)
@@ -24,13 +25,15 @@ class MLFSSettings(Settings):
     Attributes:
       cluster: which of ``environment.CLUSTERS`` of MLFS all rows but E3 play on.
       runs: run directories of trained policies; policies are trained by the rows if there are none.
-      large_jobs: jobs of each table of E3.
+      large_jobs: jobs of each table of E3 at x = 1.
+      large_loads: of E3, x.
       waiting_unit: of the wait in Equation 4, for the rules; trained policies have their own.
     """
 
     cluster: ClusterName = "real"
     runs: tuple[Path, ...] = ()
     large_jobs: int = LARGE_JOBS
+    large_loads: tuple[float, ...] = LARGE_LOADS
     waiting_unit: WaitingUnit = "day"
 
     def __post_init__(self) -> None:
@@ -46,6 +49,9 @@ class MLFSSettings(Settings):
             )
         if self.large_jobs < 1:
             raise JaxschedError(f"jobs is {self.large_jobs}; accepted: a whole number from 1 on")
+        if not self.large_loads or not set(self.large_loads) <= set(LARGE_LOADS):
+            known = ", ".join(f"{load:g}" for load in LARGE_LOADS)
+            raise JaxschedError(f"loads is {self.large_loads}; accepted: some of {known}")
 
     def deciding(self) -> dict[str, Any]:
         """All of it but the folder, JSON-able; runs by what is saved in them.
@@ -65,13 +71,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--waiting-unit",
         choices=list(WAITING_MIN),
         default="day",
-        help="of the wait in Equation 4, for the rules; the files of E3 with 20,000 jobs, E8 "
-        "and E9 are of an hour",
+        help="of the wait in Equation 4, for the rules; the files of E8 and E9 are of an hour",
     )
     add_run_option(parser, "its priority weights are kept")
     parser.add_argument(
-        "--jobs", type=int, help=f"of each table of E3; {LARGE_JOBS}, with --quick less"
+        "--jobs", type=int, help=f"of each table of E3 at x = 1; {LARGE_JOBS}, with --quick less"
     )
+    usual = ",".join(f"{load:g}" for load in LARGE_LOADS)
+    parser.add_argument("--loads", help=f"of E3, commas between them; {usual}, with --quick 1")
 
 
 def settings_of(arguments: argparse.Namespace, paper: Paper, name: str) -> MLFSSettings:
@@ -82,10 +89,17 @@ def settings_of(arguments: argparse.Namespace, paper: Paper, name: str) -> MLFSS
     """
     usual = command.settings_of(arguments, paper, name)
     jobs = QUICK_LARGE_JOBS if usual.quick else LARGE_JOBS
+    loads: tuple[float, ...] = QUICK_LARGE_LOADS if usual.quick else LARGE_LOADS
+    if arguments.loads is not None:
+        try:
+            loads = tuple(map(float, arguments.loads.split(",")))
+        except ValueError:
+            raise JaxschedError(f"--loads is {arguments.loads!r}; accepted: numbers") from None
     return MLFSSettings(
         **{field.name: getattr(usual, field.name) for field in fields(Settings)},
         cluster=arguments.cluster or ("small" if usual.quick else "real"),
         runs=tuple(arguments.runs),
         large_jobs=jobs if arguments.jobs is None else arguments.jobs,
+        large_loads=loads,
         waiting_unit=arguments.waiting_unit,
     )

@@ -527,6 +527,9 @@ WORKLOAD = Workload(
         *(_drawn(f"real-x{load:g}", 80, int(REAL_JOBS * load)) for load in (0.25, 0.5, 1, 2, 3)),
         *(_calibrated(f"small-calibrated-x{load}", 20, SMALL_JOBS * load) for load in (1, 2, 3)),
         *(_calibrated(f"real-calibrated-x{load}", 80, REAL_JOBS * load) for load in (1, 2, 3)),
-        _drawn("large-x1", 2474, LARGE_JOBS, LARGE_SPAN_S),
+        *(
+            _drawn(f"large-x{load:g}", 2474, int(LARGE_JOBS * load), LARGE_SPAN_S)
+            for load in (0.5, 1, 2)
+        ),
     ),
 )

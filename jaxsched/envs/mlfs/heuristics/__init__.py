@@ -126,12 +126,14 @@ class Choice(NamedTuple):
     Attributes:
       offer: the task.
       server: int32, its host.
-      placed: bool, it can run there.
+      placed: bool, it runs there from now on.
+      again: int32, priority at which it stays on offer where it is not placed, if it does.
     """
 
     offer: Offered
     server: Array
     placed: Array
+    again: Array | None = None
 
 
 def place_by_rule(rules: Rules, params: Params, state: State) -> State:
@@ -151,7 +153,7 @@ def place_by_rule(rules: Rules, params: Params, state: State) -> State:
 
     def step(at: tuple[State, Choice]) -> tuple[State, Choice]:
         # What the next choice reads comes after what this one writes: nothing has to be copied.
-        state, (offer, server, placed) = at
+        state, (offer, server, placed, _) = at
         state = off.settled(rules, params, state, offer, server, placed)
         status = off.status_after(rules, offer.status, state.loads, server)
         return state, choice(state, status)
@@ -178,6 +180,10 @@ NUM_JOB, NUM_TASK = len(JOB_WEIGHTS), len(TASK_WEIGHTS)
 FARTHEST = 12.0  # of exponents
 MOVED, REMOTE = 2.0, 4.0  # of weights that make a difference when they are large
 LEAST_WORTH = 0.5  # of priority 0; others are whole numbers
+MOST_PAIRS = 2**16
+"""Scores of so many pairs are all computed; of more, those of the tasks on offer alone."""
+AT_ONCE = 256
+"""Tasks whose scores are computed at once then."""
 
 
 class Pairing(NamedTuple):
@@ -298,37 +304,85 @@ def place_by_weights(weights: Array, rules: Rules, params: Params, state: State)
       params: of the episode.
       state: offers open, no task chosen, priorities by ``order_by_weights``.
     """
-    jobs = jobs_at(params, state.episode, state.active.job)
     worth = jax.lax.bitcast_convert_type(state.tasks.priority, jnp.float32)
-    pairing = pairing_of(rules, state, worth, weights)
-    state, step = opened(rules, params, state, jobs, pairing)
+    at, step = opened(rules, params, state, pairing_of(rules, state, worth, weights))
     # Nothing happens to a copy without an offer.
-    return jax.lax.while_loop(
-        lambda state: any_across_batch(state.offers.place != NONE), step, state
-    )
+    return jax.lax.while_loop(lambda at: any_across_batch(at[0].offers.place != NONE), step, at)[0]
+
+
+Turn = tuple[State, Choice]
+"""A state with an offer, and what is done about it."""
 
 
 def opened(
-    rules: Rules, params: Params, state: State, jobs: Job, pairing: Pairing
-) -> tuple[State, Callable[[State], State]]:
+    rules: Rules, params: Params, state: State, pairing: Pairing
+) -> tuple[Turn, Callable[[Turn], Turn]]:
     """The state that offers the best pair's task, and the step to the next offer.
 
     A step places the task, or, if servers have filled since its score was found, finds it anew.
     """
-    scores = jnp.max(all_scores(rules, jobs, state, pairing), axis=0)
+    jobs = jobs_at(params, state.episode, state.active.job)
+    status = off.status_of(rules, cl.all_servers(rules.cluster, state.loads))
+    few = rules.cluster.num_servers * state.tasks.state.size <= MOST_PAIRS
+    if few:
+        scores = jnp.max(all_scores(rules, jobs, state, pairing), axis=0)
+    else:
+        scores = best_scores(rules, params, state, pairing, status)
     priority = jnp.where(scores > 0, ordered(scores), off.NONE)
     state = state._replace(tasks=state.tasks._replace(priority=priority))
     offers = off.open_offers(rules, jobs, state.active, state.tasks, state.loads, state.slot)
 
-    def step(state: State) -> State:
-        offer = off.offered(rules, params, state)
+    def choice(state: State, status: ServerStatus) -> Choice:
+        offer = off.offered(rules, params, state, status)
         score = offer_scores(rules, offer, pairing)
         server = jnp.argmax(score).astype(jnp.int32)
         now = jnp.where(score[server] > 0, ordered(score[server]), off.NONE)
         best = offer.there & (now >= state.tasks.priority[offer.place, offer.task])
-        return off.settled(rules, params, state, offer, server, best, again=now)
+        return Choice(offer, server, best, now)
 
-    return off.with_next_offer(rules, params, state._replace(offers=offers)), step
+    def step(at: Turn) -> Turn:
+        state, (offer, server, placed, now) = at
+        state = off.settled(rules, params, state, offer, server, placed, again=now)
+        status = off.status_after(rules, offer.status, state.loads, server)
+        return state, choice(state, status)
+
+    state = off.with_next_offer(rules, params, state._replace(offers=offers))
+    return (state, choice(state, status)), step
+
+
+def best_scores(
+    rules: Rules, params: Params, state: State, pairing: Pairing, status: ServerStatus
+) -> Array:
+    """Highest score of each task on offer, float32 ``[A, K]``; -1 where no server has room.
+
+    As the largest of ``all_scores``, for as many tasks at once as are on offer and no others.
+    """
+    size = state.tasks.state.size
+    on_offer = ((state.tasks.state == WAITING) | (state.tasks.state == MIGRANT)).reshape(-1)
+    number = jnp.sum(on_offer, dtype=jnp.int32)
+    rank = jnp.cumsum(on_offer, dtype=jnp.int32) - 1
+    rows = jnp.arange(size, dtype=jnp.int32)
+    found = jnp.full(size + AT_ONCE, size, jnp.int32)
+    found = found.at[jnp.where(on_offer, rank, size + AT_ONCE)].set(rows, mode="drop")
+
+    def best(task: Array) -> Array:
+        place, inside = split(task)
+        offers = state.offers._replace(place=place, task=inside)
+        offer = off.offered(rules, params, state._replace(offers=offers), status)
+        return jnp.max(offer_scores(rules, offer, pairing))
+
+    def some(at: tuple[Array, Array]) -> tuple[Array, Array]:
+        first, scores = at
+        tasks = jax.lax.dynamic_slice(found, (first,), (AT_ONCE,))
+        now = jax.vmap(best)(jnp.minimum(tasks, size - 1))
+        return first + AT_ONCE, scores.at[tasks].set(now, mode="drop")
+
+    scores = jax.lax.while_loop(
+        lambda at: any_across_batch(at[0] < number),
+        some,
+        (jnp.int32(0), jnp.full(size, -1.0, jnp.float32)),
+    )[1]
+    return scores.reshape(state.tasks.state.shape)
 
 
 def pairing_of(rules: Rules, state: State, worth: Array, weights: Array) -> Pairing:

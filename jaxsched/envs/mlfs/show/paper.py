@@ -89,10 +89,20 @@ QUALITY = (
 """E2: Figures 4c to 4g at the highest load."""
 
 LARGE = (
+    Claim(MLF_RL, MLF_H, JCT, 0.90),
+    Claim(MLFS, MLF_RL, JCT, 0.82),
     Claim(MLFS, MLF_H, JCT, 0.74),
+    Claim(MLF_H, "graphene", JCT, "< 1"),
+    Claim("graphene", "tiresias", JCT, "< 1"),
     Claim(MLF_H, "tiresias", JCT, "< 1"),
     Claim(MLFS, "tiresias", JCT, 0.70),
+    Claim(MLF_RL, MLF_H, WAIT, 0.79),
+    Claim(MLFS, MLF_RL, WAIT, 0.78),
     Claim(MLFS, "tiresias", WAIT, 0.53),
+    Claim(MLF_RL, MLF_H, DEADLINES, 1.21),
+    Claim(MLFS, MLF_RL, DEADLINES, 1.16),
+    Claim(MLF_RL, MLF_H, BANDWIDTH, 0.85),
+    Claim(MLFS, MLF_RL, BANDWIDTH, 0.76),
 )
 """E3: Figure 5, the cluster of 2474 GPUs."""
 

@@ -13,6 +13,7 @@ from jaxsched.core import training
 from jaxsched.core.policies import Policy, no_memory
 from jaxsched.envs.mlfs import MLFS
 from jaxsched.envs.mlfs import heuristics as pairs
+from jaxsched.envs.mlfs import rules as cl
 from jaxsched.envs.mlfs.learn import QUICK as QUICK_RECIPE
 from jaxsched.envs.mlfs.learn import SEARCH, TUNED
 from jaxsched.envs.mlfs.rules import dynamics
@@ -127,22 +128,56 @@ def test_the_best_pair_goes_first(seed):
     jobs = jobs_at(params, state.episode, state.active.job)
     worth = pairs.worth_of(weights, jobs, state, state.tasks.priority)
     pairing = pairs.pairing_of(rules, state, worth, weights)
-    state, step = pairs.opened(rules, params, state, jobs, pairing)
+    turn, step = pairs.opened(rules, params, state, pairing)
     step = jax.jit(step)
     scores_of = jax.jit(partial(pairs.all_scores, rules, jobs))
     placed, passed = 0, 0
-    while int(state.offers.place) != NONE:
+    while int((state := turn[0]).offers.place) != NONE:
         scores = scores_of(state, pairing)
-        following = step(state)
-        if int(following.offers.made) > int(state.offers.made):
+        following = step(turn)
+        if int(following[0].offers.made) > int(state.offers.made):
             place, task = int(state.offers.place), int(state.offers.task)
-            server = int(following.tasks.server[place, task])
+            server = int(following[0].tasks.server[place, task])
             assert float(scores[server, place, task]) == pytest.approx(float(scores.max()), 1e-6)
             placed += 1
         passed += 1
-        state = following
+        turn = following
     assert passed > placed > 1  # some were found anew
     assert float(scores_of(state, pairing).max()) == -1.0  # nothing more has room
+
+
+@pytest.mark.parametrize("at_once", [2, 64])
+def test_scores_of_tasks_on_offer_are_the_largest_of_their_pairs(monkeypatch, at_once):
+    """What many servers compute, a few tasks at once, copies side by side included."""
+    monkeypatch.setattr(pairs, "AT_ONCE", at_once)
+    params, state = crowded()
+    weights = jnp.asarray(random_weights(4))
+    state = dynamics.open_slot(ENV.rules, params, state)
+    jobs = jobs_at(params, state.episode, state.active.job)
+    worth = pairs.worth_of(weights, jobs, state, state.tasks.priority)
+    pairing = pairs.pairing_of(ENV.rules, state, worth, weights)
+    status = off.status_of(ENV.rules, cl.all_servers(ENV.rules.cluster, state.loads))
+    expected = jnp.max(pairs.all_scores(ENV.rules, jobs, state, pairing), axis=0)
+    found = pairs.best_scores(ENV.rules, params, state, pairing, status)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    assert np.sum(found > 0) > 4 and np.any(np.asarray(found) == -1)
+    nothing = state._replace(tasks=state.tasks._replace(state=jnp.zeros_like(state.tasks.state)))
+    both = jax.tree.map(lambda *x: jnp.stack(x), state, nothing)
+    side_by_side = jax.vmap(lambda one: pairs.best_scores(ENV.rules, params, one, pairing, status))
+    np.testing.assert_array_equal(side_by_side(both)[0], found)
+    assert np.all(side_by_side(both)[1] == -1)
+
+
+def test_slots_of_many_pairs_are_those_of_few(monkeypatch):
+    policy, given = constant(random_weights(5))
+    params = to_params(ENV, random_tables("crowded", ENV, count=2))
+    few = functions.play(SYSTEM, ENV, policy, params, given).metrics
+    monkeypatch.setattr(pairs, "MOST_PAIRS", 0)
+    jax.clear_caches()
+    many = functions.play(SYSTEM, ENV, policy, params, given).metrics
+    jax.clear_caches()
+    for metric in COUNTED:
+        np.testing.assert_array_equal(many[metric], few[metric], err_msg=metric)
 
 
 def test_order_of_bits():
