@@ -1,10 +1,12 @@
-"""Time and metrics of one MLFS episode per rule, after compilation, one environment.
+"""Time and metrics of one MLFS episode per policy, after compilation, one environment.
 
     python -m benchmarks.mlfs_episode --cluster real --trace mlfs-real-x3
     python -m benchmarks.mlfs_episode --cluster large --trace mlfs-large-x1 --by slot
+    python -m benchmarks.mlfs_episode --cluster real --trace mlfs-real-x1 --policies pretrained
 
-Prints for each rule the wall time of the whole episode, per simulated slot and per decision, and
-the metrics; ``--jobs`` takes other than the trace's own number of jobs, ``--json`` writes it all.
+Policies are rules, ``pretrained`` (the searched weights of pairs) and runs that learnt such
+weights. Prints for each the wall time of the whole episode, per simulated slot and per decision,
+and the metrics; ``--jobs`` takes other than the trace's own number of jobs, ``--json`` writes all.
 With ``--by slot`` the environment places a slot's tasks by the rule itself, in one step: the
 schedule is the same, and no observation is written for each offer. Small loops are then compiled
 into one function each (``KERNEL_BYTES``), which pays where a single environment is stepped.
@@ -67,31 +69,38 @@ def main() -> None:
 
 
 def play(system: Any, env: Any, name: str, tables: Any, *, by_slot: bool = False) -> dict[str, Any]:
-    """One rule on the one table."""
+    """One policy on the one table."""
     import jax
     import jax.numpy as jnp
     import numpy as np
 
+    from benchmarks.papers.mlfs.players import on_cluster
     from jaxsched.core.evaluation import run_episodes
     from jaxsched.envs.mlfs.heuristics.baselines import heuristic as rule_of
     from jaxsched.envs.mlfs.show import log as rec
-    from jaxsched.systems.parts import Heuristic
+    from jaxsched.runs import saved_policies
 
-    heuristic: Any = functions.heuristic(system, name, env, len(tables[0]), {})
-    if by_slot:
-        slots = replace(heuristic.env, decide="rule")
-        heuristic = Heuristic(slots, rule_of(slots, name))
-    params = heuristic.env.params(tables)
+    weights: Any = ()
+    if name in system.policies:
+        heuristic: Any = functions.heuristic(system, name, env, len(tables[0]), {})
+        env, policy = heuristic.env, heuristic.policy
+        if by_slot:
+            env = replace(env, decide="rule")
+            policy = rule_of(env, name)
+    else:
+        learned, _ = saved_policies.load(name, system)
+        env, weights = on_cluster(learned.env, env), learned.weights[0]
+        policy = functions.network_policy(system, env, learned.network, name, learned.play)
+    params = env.params(tables)
     episodes, key = jnp.arange(1), jax.random.key(0)
-    recorder = rec.recorder(heuristic.env)
+    recorder = rec.recorder(env)
     began = time.perf_counter()
-    lowered = run_episodes.lower(heuristic.env, heuristic.policy, recorder, params, episodes, key)
-    compiled = lowered.compile()
+    compiled = run_episodes.lower(env, policy, recorder, params, episodes, key, weights).compile()
     compile_s = time.perf_counter() - began
     began = time.perf_counter()
-    outcome = jax.block_until_ready(compiled(params, episodes, key))
+    outcome = jax.block_until_ready(compiled(params, episodes, key, weights))
     wall_s = time.perf_counter() - began
-    found = rec.summarise(heuristic.env, params, np.arange(1), outcome.records)
+    found = rec.summarise(env, params, np.arange(1), outcome.records)
     metrics = {name: float(values[0]) for name, values in found.items()}
     return {
         "wall_s": wall_s,

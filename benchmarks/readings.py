@@ -260,7 +260,7 @@ def trained(
     from jaxsched.core import training
 
     system, began = registry.get(study.system), time.perf_counter()
-    preset, changes = study.preset_of(name), study.readings[name]
+    preset, changes, asked = study.preset_of(name), study.readings[name], updates
     recipe, setup, carry = begin(study.system, preset, study.train, changes, updates, seeds)
     updates, sign = setup.loop.num_updates, functions.metric(system, study.shown).better
     gain = 1.0 if sign == "higher" else -1.0
@@ -313,6 +313,7 @@ def trained(
     told = {
         "changes": list(changes),
         "departures": list(system.recipes.departures.of(recipe)),
+        "asked": asked,
         "updates": at,
         "validation": curve,
         **watched,

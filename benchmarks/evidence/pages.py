@@ -129,12 +129,7 @@ def summary(systems: Sequence[Evidence]) -> str:
 
 def verdicts_of(evidence: Evidence) -> list[Judged]:
     """All claims of the rows of a system's page."""
-    documents = []
-    for name in evidence.rows:
-        document, title = read(name), evidence.titles.get(name, "")
-        checks = [check | {"item": f"{title}{check['item']}"} for check in document["checks"]]
-        documents.append(document | {"checks": checks})
-    return judged(evidence.system, documents)
+    return judged(evidence.system, list(map(read, evidence.rows)))
 
 
 def counts_of(evidence: Evidence) -> list[int]:

@@ -162,12 +162,14 @@ class Readings:
       confirmed: the chosen one on fresh workloads.
       controlled: MLF-C, by what it stops jobs.
       shares: other loads.
+      windows: rooms for jobs in the cluster, file -> two of its parts.
     """
 
     ranked: str
     confirmed: str
     controlled: str
     shares: str
+    windows: Mapping[str, tuple[str, str]]
 
 
 @dataclass(frozen=True)
@@ -204,7 +206,6 @@ class Evidence:
       own: the paper's own recipe.
       headroom: JSON files of ``jaxsched headroom``.
       rows: JSON files of paper rows, whose claims are listed.
-      titles: what stands before the claims of a file, where several files are of one row.
       cost: of the main result.
       words: paragraphs: what holds, what does not, and why.
       readings: of what the paper's text leaves open.
@@ -218,7 +219,6 @@ class Evidence:
     own: tuple[OwnAny, ...] = ()
     headroom: tuple[str, ...] = ()
     rows: tuple[str, ...] = ()
-    titles: Mapping[str, str] = field(default_factory=dict)
     cost: tuple[Cost, ...] = ()
     words: tuple[str, ...] = ()
     readings: Readings | None = None

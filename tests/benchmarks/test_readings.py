@@ -89,6 +89,12 @@ def test_the_command_makes_all_that_the_file_has(tmp_path):
         "python -m benchmarks.chic_readings --readings 'as written' --seeds 2"
         " && python -m benchmarks.chic_readings --readings 'weights 1' --seeds 1"
     )
+    longer = {"as written": {**one, "asked": CHIC.updates}, "weights 1": {**one, "asked": 7}}
+    readings.write(CHIC, path, {"readings": longer})
+    assert json.loads(path.read_text())["command"] == (
+        "python -m benchmarks.chic_readings --readings 'as written' --seeds 2"
+        " && python -m benchmarks.chic_readings --readings 'weights 1' --seeds 2 --updates 7"
+    )
 
 
 def test_an_unknown_reading_is_refused():

@@ -262,25 +262,44 @@ def test_quality_row(lab, tmp_path, monkeypatch):
 
 
 def test_large_row(lab, tmp_path, monkeypatch):
-    lab.settings = replace(lab.settings, num_test=None, large_jobs=7)
-    monkeypatch.setattr(
-        large, "play_all", plays_by({MLF_HC: {"jct": 0.7}, "tiresias": {"jct": 2.0}})
-    )
+    lab.settings = replace(lab.settings, num_test=None, large_jobs=7, large_loads=(1.0, 2.0))
+    factors = {MLF_HC: {"jct": 0.7}, "tiresias": {"jct": 2.0}}
+    factors["x = 2", MLF_HC] = {"jct": 0.9}
+    monkeypatch.setattr(large, "play_all", plays_by(factors))
     outcome = large.large_cluster(lab)
-    assert [row[0] for row in outcome.tables[0].rows] == [MLF_H, "tiresias", MLF_HC]
+    assert [row[0] for row in outcome.tables[0].rows] == [MLF_H, "graphene", "tiresias", MLF_HC]
     found = verdicts("E3", outcome.checks)
-    assert found[f"avg_jct: {MLF_HC} over mlf_h"] == REPRODUCED
-    assert found["avg_jct: mlf_h over tiresias"] == DIRECTION
-    assert list(lab.digests) == ["mlfs-large-x1, test, 1 of 7 jobs"]
+    assert found[f"x = 1: avg_jct: {MLF_HC} over mlf_h"] == REPRODUCED
+    assert found[f"x = 2: avg_jct: {MLF_HC} over mlf_h"] == DIRECTION
+    assert found["x = 1: avg_jct: mlf_h over tiresias"] == DIRECTION
+    assert not any(MLF_RL in item for item in found)
+    names = [f"mlfs-large-x{x}, test, 1 of {7 * x} jobs" for x in (1, 2)]
+    assert list(lab.digests) == names
+    assert "2474 GPUs, 7 x jobs; means of 1 workload" in outcome.notes
+    assert "at most 4096 jobs are in the cluster" in outcome.notes[-2]
     assert f"{MLF_HC} stands for {MLFS}" in outcome.notes[-1]
     drawn(tmp_path, outcome)
     lab.settings = replace(lab.settings, runs=(tmp_path,))
-    monkeypatch.setattr(
-        large, "play_all", plays_by({MLF_HC: {"jct": 0.7}, "tiresias": {"jct": 2.0}})
-    )
-    checks = large.large_cluster(lab).checks
-    found = verdicts("E3", checks)  # MLFS is judged now
-    assert found["avg_jct: MLFS over mlf_h"] == NOT_REPRODUCED
+    env = players.cluster_env(lab, "large")
+    learnt = [players.heuristic(lab, MLF_H, env, name) for name in (MLF_RL, MLFS)]
+    monkeypatch.setattr(large, "learned_players", lambda *given, **options: learnt)
+    monkeypatch.setattr(large, "play_all", plays_by({MLF_RL: {"jct": 0.9}, MLFS: {"jct": 0.9}}))
+    found = verdicts("E3", large.large_cluster(lab).checks)  # MLFS is judged now
+    assert found["x = 2: avg_jct: MLF-RL over mlf_h"] == REPRODUCED
+    assert found["x = 2: avg_jct: MLFS over MLF-RL"] == NOT_REPRODUCED
+
+
+def test_rules_that_place_whole_slots_have_the_same_schedules(lab):
+    tables = {"x = 1": mlfs_tables(3)}
+    rules = [players.heuristic(lab, name, ENV) for name in (MLF_H, "tiresias", MLF_HC)]
+    offers = plays.play_all(lab, rules, tables)["x = 1"]
+    slots = plays.play_all(lab, [players.by_slot(rule) for rule in rules], tables)["x = 1"]
+    for rule in rules:
+        assert players.by_slot(rule).env.decide == "rule"
+        for metric in (JCT, DEADLINES, BANDWIDTH, OVERLOADS):
+            np.testing.assert_array_equal(
+                slots[rule.name].sample[metric], offers[rule.name].sample[metric]
+            )
 
 
 @pytest.mark.parametrize(
@@ -516,6 +535,12 @@ def test_options(tmp_path):
     assert units == ["day", "hour"]
     with pytest.raises(JaxschedError, match="jobs is 0; accepted"):
         MLFSSettings(tmp_path, large_jobs=0)
+    with pytest.raises(JaxschedError, match="loads is .3.0,.; accepted: some of 0.5, 1, 2"):
+        MLFSSettings(tmp_path, large_loads=(3.0,))
+    two = options.settings_of(parser.parse_args(["--loads", "0.5,2"]), PAPER, "mlfs")
+    assert (two.large_loads, usual.large_loads) == ((0.5, 2.0), (0.5, 1.0, 2.0))
+    with pytest.raises(JaxschedError, match="--loads is 'much'; accepted: numbers"):
+        options.settings_of(parser.parse_args(["--loads", "much"]), PAPER, "mlfs")
     with pytest.raises(JaxschedError, match="cluster is 'huge'; accepted: small, real"):
         MLFSSettings(tmp_path, cluster="huge")
 
