@@ -48,8 +48,8 @@ SHARES = (
 WINDOWS = (
     "The cluster of 20 GPUs has room for 64 jobs here, that of 80 for 256 (`max_active`); others "
     "wait outside, unseen, first come first served. The paper has no such limit. With room for all "
-    "that come (20 GPUs: 512; 80: 1,024) rules that let jobs wait for each other gain most, and "
-    "shares of jobs under 100 minutes come nearer to the paper's:"
+    "that come (20 GPUs: 512; 80: 1,024) Tiresias, HyperSched and SLAQ change most, and shares of "
+    "jobs under 100 minutes come nearer to the paper's:"
 )
 CALIBRATION = {
     "3, 54 h": "in 54 h",

@@ -40,6 +40,8 @@ CLAIMS = (
     Claim("E1", "*mlf_h over graphene", none=1, why=LEVEL),
     Claim("E1", none=1),
     Claim("E2", none=1),
+    Claim("E3", "x = 1: avg_wait*", claimed=False, note="nobody waits for more than a slot"),
+    Claim("E3", "x = 1:*", none=1, why="nobody waits", note="one workload"),
     Claim("E3", none=1, note="one workload"),
     Claim("E4", none=0, why=NO_TERMS),
     Claim("E5", none=0),
