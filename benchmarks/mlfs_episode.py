@@ -10,13 +10,14 @@ and the metrics; ``--jobs`` takes other than the trace's own number of jobs, ``-
 With ``--by slot`` the environment places a slot's tasks by the rule itself, in one step: the
 schedule is the same, and no observation is written for each offer. Small loops are then compiled
 into one function each (``KERNEL_BYTES``), which pays where a single environment is stepped.
+``--window`` is the number of jobs in the cluster beyond which others wait outside,
+``--waiting-unit`` that of the wait in Equation 4.
 """
 
 import argparse
 import json
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,8 @@ def main() -> None:
     parser.add_argument("--policies", default="mlf_h,tiresias,mlf_hc")
     parser.add_argument("--seed", type=int, default=7001)
     parser.add_argument("--jobs", type=int, help="of the table; the trace's own number if absent")
+    parser.add_argument("--window", type=int, help="jobs in the cluster; its own if absent")
+    parser.add_argument("--waiting-unit", choices=("day", "hour"), help="of Equation 4")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--by", choices=("offer", "slot"), default="offer", help="what a step is")
     options = parser.parse_args()
@@ -48,13 +51,16 @@ def main() -> None:
     from jaxsched.systems import registry
 
     system = registry.get("mlfs")
-    env: Any = functions.environment(system, **CLUSTERS[options.cluster], slot_every=1)
+    asked = {"max_active": options.window, "waiting_unit": options.waiting_unit}
+    given = {name: value for name, value in asked.items() if value is not None}
+    size = {**CLUSTERS[options.cluster], **given}
+    env: Any = functions.environment(system, **size, slot_every=1)
     tables = traces.get(options.trace, seed=options.seed, num_traces=1, num_jobs=options.jobs)
     jobs = len(tables[0])
     print(f"{options.trace}, seed {options.seed}: {jobs} jobs on {sum(env.gpus)} GPUs", flush=True)
     episodes: dict[str, Any] = {}
     for name in options.policies.split(","):
-        found = episodes[name] = play(system, env, name, tables, by_slot=options.by == "slot")
+        found = episodes[name] = play(system, env, name, tables, whole_slots=options.by == "slot")
         metrics = ", ".join(f"{key} {found['metrics'][key]:,.4g}" for key in SHOWN)
         print(
             f"{name}: {found['wall_s']:.1f} s (compiled in {found['compile_s']:.1f} s), "
@@ -64,29 +70,29 @@ def main() -> None:
         )
         if options.json is not None:
             about = {"trace": options.trace, "seed": options.seed, "jobs": jobs}
-            result = {**about, "cluster": options.cluster, **surroundings(), "rules": episodes}
+            result = {**about, "cluster": options.cluster, **given, **surroundings()}
+            result["rules"] = episodes
             options.json.write_text(json.dumps(result, indent=1) + "\n")
 
 
-def play(system: Any, env: Any, name: str, tables: Any, *, by_slot: bool = False) -> dict[str, Any]:
+def play(
+    system: Any, env: Any, name: str, tables: Any, *, whole_slots: bool = False
+) -> dict[str, Any]:
     """One policy on the one table."""
     import jax
     import jax.numpy as jnp
     import numpy as np
 
-    from benchmarks.papers.mlfs.players import on_cluster
+    from benchmarks.papers.mlfs.players import Player, by_slot, on_cluster
     from jaxsched.core.evaluation import run_episodes
-    from jaxsched.envs.mlfs.heuristics.baselines import heuristic as rule_of
     from jaxsched.envs.mlfs.show import log as rec
     from jaxsched.runs import saved_policies
 
     weights: Any = ()
     if name in system.policies:
         heuristic: Any = functions.heuristic(system, name, env, len(tables[0]), {})
-        env, policy = heuristic.env, heuristic.policy
-        if by_slot:
-            env = replace(env, decide="rule")
-            policy = rule_of(env, name)
+        player = Player(name, heuristic.env, heuristic.policy)
+        _, env, policy, _ = by_slot(player) if whole_slots else player
     else:
         learned, _ = saved_policies.load(name, system)
         env, weights = on_cluster(learned.env, env), learned.weights[0]

@@ -10,9 +10,9 @@ on, once, beside rules and ``pretrained`` (the checkpoint of our recipe, ``--pre
 ``--json`` what the file has already is not run again.
 
 A training is of 2,720 updates of 512 decisions, 480 of the paper's 2,400 episodes, for want of
-time, where nothing else is said; exploration and rates fall over these. Rules and readings play under the slowdowns of the
-reading: *growing* with each further server (section 2), or *saturating*, as of two servers, the
-last that the paper measures.
+time, where nothing else is said; exploration and rates fall over these. Rules and readings play
+under the slowdowns of the reading: *growing* with each further server (section 2), or *saturating*,
+as of two servers, the last that the paper measures.
 
 The list was written before any of it was run; all else is as in ``literal``:
 

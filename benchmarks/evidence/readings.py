@@ -114,13 +114,11 @@ def shares(file: str, parts: dict[str, str]) -> Iterator[str]:
     """Shares of the jobs under 100 minutes at several loads, beside the paper's of the highest."""
     found = {words: plays(file, part) for part, words in parts.items()}
     names = list(next(iter(found.values())).values)
-    called = {name: "mlf_h" if "," in name else name for name in names}
     rows = []
     for name in names:
-        cells = [f"`{called[name]}`"]
-        cells += [f"{_mean(played, name, SHORT):.2f}" for played in found.values()]
-        known = SHORT_SHARE.get(called[name])
-        rows.append([*cells, "-" if known is None else f"{known:.2f}"])
+        called, known = _in_paper(name)
+        means = [f"{_mean(played, name, SHORT):.2f}" for played in found.values()]
+        rows.append([called, *means, known])
     yield table(["under 100 minutes at x = 3", *found, "the paper"], rows)
     played = next(iter(found.values()))
     yield f"`{played.command}`; file `{file}`, {_count(played)} workloads each."
@@ -131,13 +129,12 @@ def windows(file: str, parts: tuple[str, str]) -> Iterator[str]:
     few, all_in = (plays(file, part) for part in parts)
     rows = []
     for name in few.values:
-        called = "mlf_h" if "," in name else name
+        called, known = _in_paper(name)
         over = ratio_interval(all_in.of(name, JCT), few.of(name, JCT))
-        cells = [f"`{called}`", *(f"{_mean(played, name, JCT):,.0f}" for played in (few, all_in))]
+        cells = [called, *(f"{_mean(played, name, JCT):,.0f}" for played in (few, all_in))]
         for metric in (DEADLINES, SHORT):
             cells += [f"{_mean(played, name, metric):.3f}" for played in (few, all_in)]
-        known = SHORT_SHARE.get(called)
-        rows.append([*cells[:3], three(over), *cells[3:], "-" if known is None else f"{known:.2f}"])
+        rows.append([*cells[:3], three(over), *cells[3:], known])
     first, second = (part.rpartition(" ")[2] for part in parts)
     head = [f"room for {first}, then {second} jobs", "JCT (s)", "JCT (s)", "ratio"]
     head += ["deadline ratio", "deadline ratio", "under 100 min", "under 100 min", "the paper"]
@@ -153,6 +150,13 @@ def three(found: Interval) -> str:
 def signed(found: Interval) -> str:
     """A difference with its interval."""
     return f"{found.estimate:+.3f} [{found.low:+.3f}, {found.high:+.3f}]"
+
+
+def _in_paper(name: str) -> tuple[str, str]:
+    """A policy's rule (readings are of MLF-H), and the paper's share of jobs under 100 minutes."""
+    called = "mlf_h" if "," in name else name
+    known = SHORT_SHARE.get(called)
+    return f"`{called}`", "-" if known is None else f"{known:.2f}"
 
 
 def _cells(played: Plays, name: str) -> list[str]:

@@ -50,10 +50,10 @@ METRICS = {
 
 def large_cluster(lab: Lab) -> Outcome:
     """E3, Fig. 5: MLF-H with and without MLF-C, its rivals, and policies of given runs, by load."""
-    env = cluster_env(lab, CLUSTER)
+    settings = settings_of(lab)
+    env = replace(cluster_env(lab, CLUSTER), max_active=settings.large_window)
     players = [by_slot(heuristic(lab, name, env)) for name in RULES]
     players += learned_players(lab, env, needed=False)
-    settings = settings_of(lab)
     usual = settings.large_jobs
     tables = {
         load_name(x): test_tables(

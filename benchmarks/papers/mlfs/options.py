@@ -9,13 +9,17 @@ from benchmarks.papers import command
 from benchmarks.papers.given_runs import add_run_option, saved_digest
 from benchmarks.papers.runner import Paper
 from benchmarks.papers.settings import Settings
-from jaxsched.envs.mlfs.environment import WAITING_MIN, WaitingUnit
+from jaxsched.envs.mlfs.environment import CLUSTERS, WAITING_MIN, WaitingUnit
+from jaxsched.envs.mlfs.jobs import LARGE_JOBS, LARGE_LOADS
 from jaxsched.errors import JaxschedError
 
 ClusterName = Literal["small", "real"]
 CLUSTER_NAMES: tuple[ClusterName, ...] = get_args(ClusterName)
-LARGE_JOBS, QUICK_LARGE_JOBS = 20_000, 40
-LARGE_LOADS, QUICK_LARGE_LOADS = (0.5, 1.0, 2.0), (1.0,)
+QUICK_LARGE_JOBS = 40
+USUAL_LARGE_LOADS, QUICK_LARGE_LOADS = (0.5, 1.0, 2.0), (1.0,)
+
+
+LARGE_WINDOW: int = CLUSTERS["large"]["max_active"]
 
 
 @dataclass(frozen=True)
@@ -27,13 +31,15 @@ class MLFSSettings(Settings):
       runs: run directories of trained policies; policies are trained by the rows if there are none.
       large_jobs: jobs of each table of E3 at x = 1.
       large_loads: of E3, x.
+      large_window: jobs in the cluster of E3; others wait outside.
       waiting_unit: of the wait in Equation 4, for the rules; trained policies have their own.
     """
 
     cluster: ClusterName = "real"
     runs: tuple[Path, ...] = ()
     large_jobs: int = LARGE_JOBS
-    large_loads: tuple[float, ...] = LARGE_LOADS
+    large_loads: tuple[float, ...] = USUAL_LARGE_LOADS
+    large_window: int = LARGE_WINDOW
     waiting_unit: WaitingUnit = "day"
 
     def __post_init__(self) -> None:
@@ -47,8 +53,9 @@ class MLFSSettings(Settings):
             raise JaxschedError(
                 f"cluster is {self.cluster!r}; accepted: {', '.join(CLUSTER_NAMES)}"
             )
-        if self.large_jobs < 1:
-            raise JaxschedError(f"jobs is {self.large_jobs}; accepted: a whole number from 1 on")
+        for name, value in (("jobs", self.large_jobs), ("window", self.large_window)):
+            if value < 1:
+                raise JaxschedError(f"{name} is {value}; accepted: a whole number from 1 on")
         if not self.large_loads or not set(self.large_loads) <= set(LARGE_LOADS):
             known = ", ".join(f"{load:g}" for load in LARGE_LOADS)
             raise JaxschedError(f"loads is {self.large_loads}; accepted: some of {known}")
@@ -77,8 +84,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--jobs", type=int, help=f"of each table of E3 at x = 1; {LARGE_JOBS}, with --quick less"
     )
-    usual = ",".join(f"{load:g}" for load in LARGE_LOADS)
+    usual = ",".join(f"{load:g}" for load in USUAL_LARGE_LOADS)
     parser.add_argument("--loads", help=f"of E3, commas between them; {usual}, with --quick 1")
+    parser.add_argument(
+        "--window",
+        type=int,
+        default=LARGE_WINDOW,
+        help=f"jobs in the cluster of E3; {LARGE_WINDOW}",
+    )
 
 
 def settings_of(arguments: argparse.Namespace, paper: Paper, name: str) -> MLFSSettings:
@@ -89,7 +102,7 @@ def settings_of(arguments: argparse.Namespace, paper: Paper, name: str) -> MLFSS
     """
     usual = command.settings_of(arguments, paper, name)
     jobs = QUICK_LARGE_JOBS if usual.quick else LARGE_JOBS
-    loads: tuple[float, ...] = QUICK_LARGE_LOADS if usual.quick else LARGE_LOADS
+    loads: tuple[float, ...] = QUICK_LARGE_LOADS if usual.quick else USUAL_LARGE_LOADS
     if arguments.loads is not None:
         try:
             loads = tuple(map(float, arguments.loads.split(",")))
@@ -101,5 +114,6 @@ def settings_of(arguments: argparse.Namespace, paper: Paper, name: str) -> MLFSS
         runs=tuple(arguments.runs),
         large_jobs=jobs if arguments.jobs is None else arguments.jobs,
         large_loads=loads,
+        large_window=arguments.window,
         waiting_unit=arguments.waiting_unit,
     )

@@ -478,6 +478,7 @@ def task_jobs(table: JobTable, *, seed: int = 0, uniform_gpus: bool = True) -> J
 
 
 LARGE_JOBS = 20_000
+LARGE_LOADS = (0.5, 1.0, 2.0, 3.0, 4.0)
 LARGE_SPAN_S = SPAN_S * (LARGE_JOBS / 2474) / (REAL_JOBS / 80)
 """Span (s, 37.6 h) that gives each of 2474 GPUs the load that 620 jobs in 36 h give each of 80."""
 
@@ -529,7 +530,7 @@ WORKLOAD = Workload(
         *(_calibrated(f"real-calibrated-x{load}", 80, REAL_JOBS * load) for load in (1, 2, 3)),
         *(
             _drawn(f"large-x{load:g}", 2474, int(LARGE_JOBS * load), LARGE_SPAN_S)
-            for load in (0.5, 1, 2)
+            for load in LARGE_LOADS
         ),
     ),
 )

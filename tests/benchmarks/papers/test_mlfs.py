@@ -535,8 +535,10 @@ def test_options(tmp_path):
     assert units == ["day", "hour"]
     with pytest.raises(JaxschedError, match="jobs is 0; accepted"):
         MLFSSettings(tmp_path, large_jobs=0)
-    with pytest.raises(JaxschedError, match="loads is .3.0,.; accepted: some of 0.5, 1, 2"):
-        MLFSSettings(tmp_path, large_loads=(3.0,))
+    with pytest.raises(JaxschedError, match="window is 0; accepted: a whole number from 1 on"):
+        MLFSSettings(tmp_path, large_window=0)
+    with pytest.raises(JaxschedError, match="loads is .5.0,.; accepted: some of 0.5, 1, 2, 3, 4"):
+        MLFSSettings(tmp_path, large_loads=(5.0,))
     two = options.settings_of(parser.parse_args(["--loads", "0.5,2"]), PAPER, "mlfs")
     assert (two.large_loads, usual.large_loads) == ((0.5, 2.0), (0.5, 1.0, 2.0))
     with pytest.raises(JaxschedError, match="--loads is 'much'; accepted: numbers"):

@@ -31,13 +31,13 @@ from jaxsched.envs.mlfs.rules.offers import Offered, ServerStatus
 from jaxsched.envs.mlfs.rules.priority import Progress, progress_of, slots_left, spread
 from jaxsched.envs.mlfs.rules.state import (
     DONE,
-    MIGRANT,
     NONE,
     RUNNING,
     WAITING,
     State,
     layer_of,
     num_layers,
+    on_offer,
     parents_that,
     running_tasks,
     split,
@@ -358,12 +358,12 @@ def best_scores(
     As the largest of ``all_scores``, for as many tasks at once as are on offer and no others.
     """
     size = state.tasks.state.size
-    on_offer = ((state.tasks.state == WAITING) | (state.tasks.state == MIGRANT)).reshape(-1)
-    number = jnp.sum(on_offer, dtype=jnp.int32)
-    rank = jnp.cumsum(on_offer, dtype=jnp.int32) - 1
+    asked = on_offer(state.tasks.state).reshape(-1)
+    number = jnp.sum(asked, dtype=jnp.int32)
+    rank = jnp.cumsum(asked, dtype=jnp.int32) - 1
     rows = jnp.arange(size, dtype=jnp.int32)
     found = jnp.full(size + AT_ONCE, size, jnp.int32)
-    found = found.at[jnp.where(on_offer, rank, size + AT_ONCE)].set(rows, mode="drop")
+    found = found.at[jnp.where(asked, rank, size + AT_ONCE)].set(rows, mode="drop")
 
     def best(task: Array) -> Array:
         place, inside = split(task)
@@ -397,8 +397,8 @@ def possible_pairs(rules: Rules, jobs: Job, state: State) -> Array:
     """Tasks on offer and the servers that have room for them, bool ``[S, A, K]``."""
     servers = cl.all_servers(rules.cluster, state.loads)
     room = off.servers_with_room(rules, state.active, off.room_of(rules, servers))
-    on_offer = (state.tasks.state == WAITING) | (state.tasks.state == MIGRANT)
-    return with_room(pair_classes(rules, jobs, state), jnp.moveaxis(room, -1, 1)) & on_offer
+    roomy = with_room(pair_classes(rules, jobs, state), jnp.moveaxis(room, -1, 1))
+    return roomy & on_offer(state.tasks.state)
 
 
 def pair_classes(rules: Rules, jobs: Job, state: State) -> Array:

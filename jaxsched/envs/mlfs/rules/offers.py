@@ -34,7 +34,6 @@ from jaxsched.envs.mlfs.rules.state import (
     NONE,
     OFFERED,
     RUNNING,
-    WAITING,
     Active,
     Offers,
     Running,
@@ -44,6 +43,7 @@ from jaxsched.envs.mlfs.rules.state import (
     measured_pm,
     num_layers,
     number_of,
+    on_offer,
     part_of,
     split,
 )
@@ -119,9 +119,9 @@ def _with_migrants(rules: Rules, classes: Array, given: tuple[Any, ...]) -> Arra
 
 def best_of(rules: Rules, state: Array, priority: Array, classes: Array) -> Array:
     """Highest priority of the tasks on offer by class, int32 ``[C, ...]`` of ``[..., K]``."""
-    on_offer = (state == WAITING) | (state == MIGRANT)
+    offered = on_offer(state)
     best = [
-        jnp.max(jnp.where(on_offer & (classes == index), priority, LOWEST), axis=-1)
+        jnp.max(jnp.where(offered & (classes == index), priority, LOWEST), axis=-1)
         for index in range(len(rules.classes))
     ]
     return jnp.stack(best)
@@ -222,9 +222,9 @@ def next_offer(
         & (offers.servers[:, place] > 0),
         axis=-1,
     )
-    on_offer = ((state == WAITING) | (state == MIGRANT)) & room & (priority == highest)
+    first_of = on_offer(state) & room & (priority == highest)
     turn = index + (MAX_TASKS * layer_of(job, index) if rules.order == "graphene" else 0)
-    task = split(jnp.min(jnp.where(on_offer, turn, LATE)))[1]
+    task = split(jnp.min(jnp.where(first_of, turn, LATE)))[1]
     there = (highest > LOWEST) & (offers.made < rules.max_offers)
     return offers._replace(place=jnp.where(there, place, NONE), task=jnp.where(there, task, 0))
 

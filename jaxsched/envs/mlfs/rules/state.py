@@ -304,6 +304,11 @@ def roots(jobs: Job) -> Array:
     return ready(jobs, jnp.zeros((jobs.width.shape[0], MAX_TASKS), bool)) & present(jobs)
 
 
+def on_offer(state: Array) -> Array:
+    """Tasks that a server is looked for, bool of their states, if not offered before."""
+    return (state == WAITING) | (state == MIGRANT)
+
+
 def present(jobs: Job) -> Array:
     """Places with a task, bool ``[A, K]``."""
     return exists(as_columns(jobs), jnp.arange(MAX_TASKS, dtype=jnp.int32))
