@@ -9,14 +9,16 @@ the beginning among them. These, and those of the beginning, then play 100 workl
 was chosen on, once, beside rules and ``pretrained`` (the checkpoint of our recipe, ``--preset
 search``). With ``--json`` what the file has already is not run again.
 
-The list was written before any of it was run, *pair by pair* after the others. *server choice* is
-the preset ``paper``, *pair by pair* ``plan-pairs``, all others are the preset ``plan`` with one
-thing changed; trainings are of 60 updates (``paper`` has 200, ``plan`` 100), for want of time:
+The list was written before any of it was run, *pair by pair* after the others. *server choice*
+is the preset ``paper``, both *pair by pair* ``plan-pairs``, all others are the preset ``plan`` with
+one thing changed; trainings are of 60 updates (``paper`` has 200, ``plan`` 100), for want of time:
 
 server choice      imitation of MLF-H, then a network chooses the server of one task after another.
 plan               the action is the plan of a slot; begins as MLF-H.
 pair by pair       its plans are drawn pair by pair (Plackett-Luce), not by their weights.
 random start       the plan's weights begin at random: schedules at random, as the text has it.
+pair by pair, random start
+                   both.
 all jobs           Equation 7 over all jobs in the system, not those alone that finish.
 time, deadlines, traffic, targets, accuracy
                    Equation 7 with one weight alone, 1, and the others 0.
@@ -40,6 +42,9 @@ BETAS = {
     "accuracy": "accuracy_reward",
 }
 CHOICE, BY_PAIR = "server choice", "pair by pair"
+RANDOM = "random start"
+PAIRS_RANDOM = f"{BY_PAIR}, {RANDOM}"
+AT_RANDOM = ("network_options.start_std=1",)
 
 
 def alone(name: str) -> tuple[str, ...]:
@@ -51,12 +56,13 @@ STUDY = Study(
     command="mlfs_learnt_readings",
     system="mlfs",
     preset="plan",
-    presets={CHOICE: "paper", BY_PAIR: "plan-pairs"},
+    presets={CHOICE: "paper", BY_PAIR: "plan-pairs", PAIRS_RANDOM: "plan-pairs"},
     readings={
         CHOICE: (),
         "plan": (),
         BY_PAIR: (),
-        "random start": ("network_options.start_std=1",),
+        RANDOM: AT_RANDOM,
+        PAIRS_RANDOM: AT_RANDOM,
         "all jobs": ("env.reward=standing",),
         **{name: alone(name) for name in BETAS},
         "equal": tuple(f"params.{weight}=1" for weight in BETAS.values()),
