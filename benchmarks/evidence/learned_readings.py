@@ -15,6 +15,7 @@ from benchmarks.evidence.sources import Plays, plays, read
 from benchmarks.papers import figures
 from benchmarks.readings import NEW
 from benchmarks.scripts import table
+from jaxsched.errors import counted
 from jaxsched.pictures import COLOURS
 from jaxsched.report.summary import labelled
 from jaxsched.results.statistics import Interval
@@ -37,7 +38,8 @@ def sections(given: LearnedReadings, picture: str) -> Iterator[str]:
         yield NOT_RUN.format("; ".join(missing))
     minutes = sum(one["wall_s"] for one in told.values()) / 60
     cost = f"{minutes:.0f} minutes of training and validation, all seeds, {document['device']}"
-    yield f"`{played.command}`; file `{given.file}`; {cost}, {document['cores']} cores."
+    cores = counted(document["cores"], "core")
+    yield f"`{played.command}`; file `{given.file}`; {cost}, the last reading on {cores}."
     metric = functions.metric(registry.get(study.system), study.shown)
     yield f"![{metric.label} on the validation episodes over the updates]({picture})"
 
