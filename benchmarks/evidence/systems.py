@@ -629,6 +629,7 @@ MLFS = Evidence(
             "E1_real",
             "E2_real",
             "E3_large",
+            "E3_high",
             "E4_real",
             "E5_real",
             "E6_real",
