@@ -210,7 +210,8 @@ def test_a_page_tells_every_number(small):
         "| 0, 1 | 1 |",
         "| `first` | - | 100.0 | - | - | - | - | - |",
         "Readings that were not run, for want of time: longer.",
-        "file `t.json`; 2 minutes of training and validation, all seeds, cpu, the last reading on 2 cores.",
+        "file `t.json`; 2 minutes of training and validation, all seeds, cpu, the last reading on "
+        "2 cores.",
         "![JCT on the validation episodes over the updates](small_readings.png)",
         "| fee ($) | 45.00 | 50.00 | -10.00 % [-20.00, -5.00] | +2.00 % [+0.00, +4.00] |",
         "![by tenth](small_1.png)",
