@@ -74,7 +74,7 @@ SCHED2 = Evidence(
         "sched2_readings_cpu2.json",
         ("dsif", "strict_sif"),
         "`--preset literal` under each reading of the text; `benchmarks/sched2_readings.py` says "
-        "what each is, and had the list before any was run (but for those of 2,400 episodes, added "
+        "what each is, and had the list before any was run (but for that of 2,400 episodes, added "
         "later). Other trainings are of 2,720 updates, 480 of the paper's 2,400 episodes; the "
         "weights are those of highest effectiveness on 30 "
         "validation tables, every 680 updates. They are judged once, on 100 tables of the paper's "
@@ -679,8 +679,9 @@ MLFS = Evidence(
         "where its start is 4.4 % below; drawn pair by pair (one seed) it is 6.0 % below; begun "
         "at random so, the one draw of weights happens to be 18.6 % below MLF-H, and training adds "
         "nothing to it. The weights of Equation 7, which the text has searched, matter little: "
-        "with the time, deadline, target or accuracy term alone the plan ends within 0.6 % of that; paid for "
-        "traffic alone it ends 6.7 % below MLF-H, and still fell at the last update.",
+        "with the time, deadline, target or accuracy term alone the plan ends within 0.6 % of "
+        "`plan`; paid for traffic alone it ends 6.7 % below MLF-H, and still fell at the last "
+        "update.",
         "On 20 and 80 GPUs the median job pays for the gain of the mean: it takes 5 and 7 % longer "
         "than under `linear_tuned`. On 2,474 GPUs, for which nothing was searched again, it gains "
         "with the mean; that is one workload, so there are no intervals.",
