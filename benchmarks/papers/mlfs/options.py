@@ -17,8 +17,6 @@ ClusterName = Literal["small", "real"]
 CLUSTER_NAMES: tuple[ClusterName, ...] = get_args(ClusterName)
 QUICK_LARGE_JOBS = 40
 USUAL_LARGE_LOADS, QUICK_LARGE_LOADS = (0.5, 1.0, 2.0), (1.0,)
-
-
 LARGE_WINDOW: int = CLUSTERS["large"]["max_active"]
 
 
