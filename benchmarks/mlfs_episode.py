@@ -33,7 +33,7 @@ SHOWN = ("avg_jct", "makespan", "deadline_ratio", "accuracy_ratio", "bandwidth_m
 def main() -> None:
     """Play the rules one after the other and print a line for each."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--cluster", default="real", help="small, real or large")
+    parser.add_argument("--cluster", default="real", choices=("small", "real", "large"))
     parser.add_argument("--trace", default="mlfs-real-x3")
     parser.add_argument("--policies", default="mlf_h,tiresias,mlf_hc")
     parser.add_argument("--seed", type=int, default=7001)
