@@ -367,7 +367,6 @@ REPEATED: tuple[str, ...] = (
     "algorithms/test_replay.py::test_n_step_transitions_equal_a_plain_loop",
     "benchmarks/papers/test_das.py::test_lazy_row",
     "benchmarks/test_kernels.py::test_programs_can_be_written_for_a_tpu",
-    "benchmarks/test_mlfs_episode.py",
     "cli/test_cli_das.py::test_a_finished_run_is_not_trained_again",
     "cli/test_cli_das.py::test_its_policy_is_handed_over",
     "cli/test_cli_das.py::test_rules_play_the_shipped_test_traces",

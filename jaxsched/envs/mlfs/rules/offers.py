@@ -119,9 +119,9 @@ def _with_migrants(rules: Rules, classes: Array, given: tuple[Any, ...]) -> Arra
 
 def best_of(rules: Rules, state: Array, priority: Array, classes: Array) -> Array:
     """Highest priority of the tasks on offer by class, int32 ``[C, ...]`` of ``[..., K]``."""
-    offered = on_offer(state)
+    asked = on_offer(state)
     best = [
-        jnp.max(jnp.where(offered & (classes == index), priority, LOWEST), axis=-1)
+        jnp.max(jnp.where(asked & (classes == index), priority, LOWEST), axis=-1)
         for index in range(len(rules.classes))
     ]
     return jnp.stack(best)
@@ -222,9 +222,9 @@ def next_offer(
         & (offers.servers[:, place] > 0),
         axis=-1,
     )
-    first_of = on_offer(state) & room & (priority == highest)
+    asked = on_offer(state) & room & (priority == highest)
     turn = index + (MAX_TASKS * layer_of(job, index) if rules.order == "graphene" else 0)
-    task = split(jnp.min(jnp.where(first_of, turn, LATE)))[1]
+    task = split(jnp.min(jnp.where(asked, turn, LATE)))[1]
     there = (highest > LOWEST) & (offers.made < rules.max_offers)
     return offers._replace(place=jnp.where(there, place, NONE), task=jnp.where(there, task, 0))
 

@@ -305,7 +305,7 @@ def roots(jobs: Job) -> Array:
 
 
 def on_offer(state: Array) -> Array:
-    """Tasks that a server is looked for, bool of their states, if not offered before."""
+    """Which tasks wait or are migrants and were not offered in this slot, bool, by their states."""
     return (state == WAITING) | (state == MIGRANT)
 
 
